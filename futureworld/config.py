@@ -1,0 +1,221 @@
+"""The configuration: typed, bounded, YAML plus dotted overrides.
+
+An unknown key is an error that names the nearest known one. The section `verl:` holds verl's own
+keys and is passed through unchanged.
+"""
+
+import difflib
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import date, time
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from futureworld.clock import Schedule
+from futureworld.errors import ConfigError
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ScheduleConfig(Section):
+    ask_at: time = time(20, 0)
+    """Wall time at which the day's questions are asked."""
+    resolve_at: time = time(20, 30)
+    """Wall time at which outcomes are read, the next day."""
+    zone: str = "Asia/Shanghai"
+    answer_hours: float = Field(4.0, gt=0, le=24)
+    """How long an answer may take."""
+    retry_days: int = Field(3, ge=0, le=60)
+    """Days for which a missing outcome is asked for again; 0 throws late questions away, as the paper does."""
+
+    def schedule(self) -> Schedule:
+        return Schedule(self.ask_at, self.resolve_at, self.zone, self.answer_hours)
+
+
+class QuestionsConfig(Section):
+    per_day: int = Field(96, ge=1, le=20000)
+    """Questions asked a day, after filters and resampling."""
+    thresholds: int = Field(2, ge=1, le=8)
+    """At most this many thresholds for one target and day."""
+    min_history: int = Field(12, ge=2)
+    """Known values a target needs before it is asked about."""
+    min_results: int = Field(7, ge=1)
+    """Known results the asked side of an event needs."""
+
+
+class RolloutConfig(Section):
+    n: int = Field(8, ge=1, le=1024)
+    """Rollouts per question: the GRPO group."""
+    temperature: float = Field(1.0, ge=0, le=2)
+    top_p: float = Field(1.0, gt=0, le=1)
+    max_turns: int = Field(4, ge=1, le=64)
+    """Turns of the policy in one rollout."""
+    max_tokens: int = Field(512, ge=16)
+    """Tokens of prompt, turns and observations together."""
+    max_turn_tokens: int = Field(48, ge=1)
+    """Tokens of one turn."""
+    max_seconds: float = Field(300.0, gt=0)
+    """Seconds of one rollout; running over is a failure outside the policy."""
+    reminders: int = Field(1, ge=0, le=4)
+    """How often an answer without a search is sent back."""
+    search_results: int = Field(1, ge=1, le=20)
+    """Hits a search shows."""
+    concurrency: int = Field(192, ge=1)
+    """Rollouts in flight."""
+
+
+class RewardConfig(Section):
+    missing: float = Field(-1.0, le=0)
+    """Reward of a rollout without an answer or without a search."""
+
+
+class UpdateConfig(Section):
+    learning_rate: float = Field(4e-4, gt=0)
+    warmup_days: int = Field(3, ge=0)
+    """Updates over which the learning rate rises linearly."""
+    mini_batches: int = Field(4, ge=1)
+    """Optimiser steps in one update."""
+    epochs: int = Field(1, ge=1)
+    clip: float = Field(0.2, gt=0, lt=1)
+    """PPO clip range."""
+    grad_norm: float = Field(0.5, gt=0)
+    weight_decay: float = Field(0.01, ge=0)
+    normalize_std: bool = False
+    """Divide advantages by the group's standard deviation."""
+    correction: Literal["bypass", "decoupled"] = "bypass"
+    """bypass: the ratio is taken against the sampler; decoupled: against a recomputed proximal policy."""
+    max_weight: float = Field(2.0, gt=1)
+    """Truncation of decoupled importance weights."""
+
+
+class EvaluateConfig(Section):
+    days: int = Field(28, ge=1)
+    """Days after the last training outcome over which the fixed set is spread."""
+    per_day: int = Field(20, ge=1)
+    """Questions a day; days x per_day is the size of the set."""
+    samples: int = Field(1, ge=1)
+    """Samples a question for every checkpoint."""
+    end_samples: int = Field(4, ge=1)
+    """Samples a question for the first and the last checkpoint."""
+    bootstrap: int = Field(2000, ge=100)
+
+
+class Config(Section):
+    world: str = "almanac"
+    """`almanac`, or the folder of a recorded world."""
+    policy: str = "pocket"
+    """`pocket`, or the folder of a Hugging Face causal LM with tokenizer and chat template."""
+    start: date = date(2026, 5, 4)
+    days: int = Field(8, ge=1, le=3650)
+    seed: int = 0
+    store: str = ""
+    """Database URL; empty means SQLite in the run folder."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    tracking: Literal["wandb", "none"] = "wandb"
+    """wandb runs offline unless a key is set."""
+    control: Literal["none", "permuted-outcomes", "shuffled-observations"] = "none"
+    schedule: ScheduleConfig = ScheduleConfig()
+    questions: QuestionsConfig = QuestionsConfig()
+    rollout: RolloutConfig = RolloutConfig()
+    reward: RewardConfig = RewardConfig()
+    update: UpdateConfig = UpdateConfig()
+    evaluate: EvaluateConfig = EvaluateConfig()
+    verl: dict[str, Any] = {}
+    """verl's own keys, passed through unchanged."""
+
+    def hash(self) -> str:
+        """16 hex digits over every value; runs of another hash are refused."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def load(path: Path | None = None, overrides: Sequence[str] = ()) -> Config:
+    """Defaults, then the YAML file, then `section.key=value` overrides (values read as YAML).
+
+    Raises ConfigError naming the key, what was found and the nearest known key.
+    """
+    tree: dict[str, Any] = {}
+    if path is not None:
+        tree = _read(path)
+    for override in overrides:
+        key, sign, value = override.partition("=")
+        if not sign or not key:
+            raise ConfigError(f"override {override!r} is not of the form section.key=value")
+        _set(tree, key, _scalar(value, override))
+    return build(tree)
+
+
+def build(tree: dict[str, Any]) -> Config:
+    """A config from a plain tree; raises ConfigError for unknown keys and values out of bounds."""
+    try:
+        config = Config.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_explain(item, tree) for item in error.errors())) from None
+    return config
+
+
+def check_training(config: Config) -> None:
+    """Refuse sampling that a policy gradient cannot correct for. Raises ConfigError."""
+    if config.rollout.temperature <= 0:
+        raise ConfigError(f"rollout.temperature must be > 0 for training, got {config.rollout.temperature}")
+    if config.rollout.top_p != 1.0:
+        raise ConfigError(f"rollout.top_p must be 1 for training (log-probs are not renormalised), got {config.rollout.top_p}")
+    if config.rollout.n < 2:
+        raise ConfigError("rollout.n must be at least 2 for training: a group of one has no advantage")
+
+
+def to_yaml(config: Config) -> str:
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        tree = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f"configuration {path} cannot be read: {error}") from None
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise ConfigError(f"configuration {path} holds a {type(tree).__name__}, expected sections and keys")
+    return tree
+
+
+def _scalar(value: str, override: str) -> Any:
+    try:
+        return yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"override {override!r}: value cannot be read: {error}") from None
+
+
+def _set(tree: dict[str, Any], key: str, value: Any) -> None:
+    *sections, last = key.split(".")
+    for section in sections:
+        tree = tree.setdefault(section, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"override {key}: {section} is a value, not a section")
+    tree[last] = value
+
+
+def _explain(item: Any, tree: dict[str, Any]) -> str:
+    key = ".".join(str(part) for part in item["loc"])
+    if item["type"] != "extra_forbidden":
+        return f"{key}: {item['msg'].lower()}, got {item['input']!r}"
+    near = difflib.get_close_matches(key, known_keys(), n=1, cutoff=0.4)
+    return f"unknown configuration key {key!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+
+
+def known_keys() -> list[str]:
+    """Every dotted key, sections included, in order."""
+    keys: list[str] = []
+    for name, info in Config.model_fields.items():
+        keys.append(name)
+        kind = info.annotation
+        if isinstance(kind, type) and issubclass(kind, Section):
+            keys.extend(f"{name}.{inner}" for inner in kind.model_fields)
+    return keys
