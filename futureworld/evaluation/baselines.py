@@ -7,11 +7,14 @@ shows it. Outcomes of the rows to be forecast are never read.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from futureworld.errors import ScoreError
 from futureworld.evaluation.scores import Array
+
+_Key = TypeVar("_Key")
 
 PERSISTENCE = 0.8
 """P(Yes) of `persistence` where the last value answers Yes; chosen by hand, not fitted."""
@@ -100,8 +103,8 @@ def _features(rows: Sequence[Row], domains: Sequence[str]) -> Array:
     return np.hstack([facts, member, member * facts[:, 1:2], member * facts[:, 2:3]])
 
 
-def _rates[K](keyed: Iterable[tuple[K, Row]]) -> dict[K, float]:
-    groups: dict[K, list[Row]] = defaultdict(list)
+def _rates(keyed: Iterable[tuple[_Key, Row]]) -> dict[_Key, float]:
+    groups: dict[_Key, list[Row]] = defaultdict(list)
     for key, row in keyed:
         groups[key].append(row)
     return {key: _overall(group) for key, group in groups.items()}
