@@ -5,11 +5,11 @@ one place. Nothing here sees a row from after `as_of`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from futureworld.records import EventStatus, Series, Target, TargetKind
+from futureworld.records import Event, EventStatus, Series, Target, TargetKind
 from futureworld.wording import Operator
 from futureworld.worlds.base import World
 
@@ -62,9 +62,14 @@ def series_points(world: World, series: Series, as_of: datetime) -> list[Point]:
 
 def option_points(world: World, domain: str, option: str, as_of: datetime) -> list[Point]:
     """An option's results in the domain's events: 1.0 where it won, else 0.0, by start."""
+    return event_points(world.events(as_of), domain, option)
+
+
+def event_points(events: Iterable[Event], domain: str, option: str) -> list[Point]:
+    """`option_points` of events already read; callers with many options read them once."""
     return [
         Point(event.date, float(event.outcome == option), event.resolved_at)
-        for event in world.events(as_of)
+        for event in events
         if event.domain == domain
         and event.status is EventStatus.RESOLVED
         and event.resolved_at is not None

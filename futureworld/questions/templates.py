@@ -1,0 +1,125 @@
+"""The words and ids of a question. Text never says where the last value stands."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+
+from futureworld.clock import iso
+from futureworld.questions.facts import WINDOW
+from futureworld.records import Event, Question, QuestionKind, Series, Target, TargetKind, content_id
+from futureworld.wording import Operator
+
+EVENT_THRESHOLD = 0.5
+DRAW = "Draw"
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When a question is asked, closed and read, and on which day of the run; `world` is the world's id."""
+
+    world: str
+    day: date
+    asked_at: datetime
+    closes_at: datetime
+    resolves_at: datetime
+
+
+def series_question(
+    series: Series, on: date, operator: Operator, threshold: Decimal, values: Sequence[float], step: float, times: Times
+) -> Question:
+    """A threshold question about the series' value (a cumulative one's increase) on `on`."""
+    increase = series.kind == "cumulative"
+    name = f"the daily increase of {series.title}" if increase else series.title
+    limit = f"{threshold.normalize():f}"
+    text = f"Will {name} on {on} be {operator.words} {limit}{_unit(series)}?"
+    target = Target(TargetKind.SERIES, series.id, name, on, series.zone)
+    description = (
+        f"Yes if the first published value for {on} ({series.zone}) is {operator.words} {limit};"
+        f" equal counts as {'Yes' if operator.on_equality else 'No'}. Source: {series.source}."
+        f" Last known value: {values[-1]:g}. Typical daily step: {step:g}."
+    )
+    family = "series.increase" if increase else "series.level"
+    return _question(
+        target, series.domain, series.source, family, text, description, operator, float(threshold), values, step, times
+    )
+
+
+def event_question(event: Event, option: str, values: Sequence[float], step: float, times: Times) -> Question:
+    """Whether `option` wins the event; `values` are its earlier results, 1.0 won and 0.0 not."""
+    text = f"Will {option_name(option)} win {event.title} ({event.competition}) on {event.date}?"
+    if DRAW in event.options:
+        text += " A draw counts as No."
+    target = Target(TargetKind.EVENT, event.id, event.title, event.date, "UTC", option)
+    description = (
+        f"Yes if {option} is the recorded winner. Void if postponed or moved to another day."
+        f" Scheduled {iso(event.scheduled_at)}. Source: {event.source}."
+        f" Last known result of {option}: {'won' if values[-1] == 1.0 else 'did not win'}."
+    )
+    return _question(
+        target,
+        event.domain,
+        event.source,
+        "event.winner",
+        text,
+        description,
+        Operator.WINS,
+        EVENT_THRESHOLD,
+        values,
+        step,
+        times,
+        {"competition": event.competition},
+    )
+
+
+def option_name(option: str) -> str:
+    """An option as people write it.
+
+    >>> option_name("max-verstappen"), option_name("Boston Red Sox")
+    ('Max Verstappen', 'Boston Red Sox')
+    """
+    return option.replace("-", " ").title() if option.islower() else option
+
+
+def _unit(series: Series) -> str:
+    known = not series.unit or series.unit.lower() in series.title.lower()
+    return "" if known else f" {series.unit}"
+
+
+def _question(
+    target: Target,
+    domain: str,
+    source: str,
+    family: str,
+    text: str,
+    description: str,
+    operator: Operator,
+    threshold: float,
+    values: Sequence[float],
+    step: float,
+    times: Times,
+    metadata: Mapping[str, str] | None = None,
+) -> Question:
+    # No seed in the id: it only chooses parameters, so runs of other seeds join on equal questions.
+    parameters = [target.id, target.date, target.option, operator.value, threshold]
+    return Question(
+        id=content_id(times.world, times.day, source, family, parameters),
+        day=times.day,
+        kind=QuestionKind.BINARY,
+        text=text,
+        description=description,
+        domain=domain,
+        family=family,
+        source=source,
+        source_url="",
+        resolver=target.kind.value,
+        operator=operator,
+        threshold=threshold,
+        target=target,
+        asked_at=times.asked_at,
+        closes_at=times.closes_at,
+        resolves_at=times.resolves_at,
+        last_values=tuple(values[-WINDOW:]),
+        typical_step=step,
+        metadata=metadata or {},
+    )
