@@ -62,16 +62,19 @@ async def rollout(
     sample: int,
     attempt: int,
     clock: Clock,
+    agent: str | None = None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> tuple[Trajectory, Forecast]:
     """Play one rollout to its end; its trajectory and forecast share an id.
 
     A policy's mistake, a limit and a failure outside the policy are all results, told apart by
     `stop_reason` and `status`. Only cancellation is raised. The token limit is over prompt and
-    response; `monotonic` (seconds) measures `config.max_seconds`.
+    response; `monotonic` (seconds) measures `config.max_seconds`. `agent` is the name in the
+    records, the policy's own where None.
     """
     version = policy.version
-    identity = forecast_id(question.id, policy.name, version, purpose, sample)
+    agent = agent or policy.name
+    identity = forecast_id(question.id, agent, version, purpose, sample)
     play = _Play(
         tools={tool.name: tool for tool in tools},
         context=ToolContext(world, question, question.asked_at),
@@ -95,7 +98,7 @@ async def rollout(
         question_id=question.id,
         day=question.day,
         purpose=purpose,
-        agent=policy.name,
+        agent=agent,
         policy_version=version,
         sample=sample,
         attempt=attempt,

@@ -12,6 +12,7 @@ from futureworld.agents.base import ToolContext, ToolResult, ToolStatus
 from futureworld.clock import iso
 from futureworld.questions.facts import facts, history, lookup_line, typical_step
 from futureworld.records import Document, Question, Target
+from futureworld.worlds.archive import event_url, series_url
 from futureworld.worlds.base import Hit
 
 SEARCH, VISIT = "search", "visit"
@@ -105,8 +106,7 @@ class VisitTool:
 
 def card_url(target: Target) -> str:
     """The address of the archive's card of `target`."""
-    option = "" if target.option is None else f"/{target.option}"
-    return f"world://{target.kind.value}/{target.id}{option}"
+    return series_url(target.id) if target.option is None else event_url(target.id, target.option)
 
 
 def _schema(name: str, description: str, argument: str, meaning: str) -> Mapping[str, Any]:
