@@ -1,0 +1,1 @@
+"""What the stages share: questions, rollouts, outcomes, updates, and what is done."""

@@ -1,0 +1,146 @@
+"""One writer per store: who holds it, and what happens when the holder was killed.
+
+The lock itself is the operating system's (a lock on a file) or PostgreSQL's (an advisory lock of
+a connection), so it ends with its process. The holder's name stands beside it for people; a name
+without a lock is a predecessor that was killed.
+"""
+
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy import Connection, func, select, text
+from sqlalchemy.exc import DBAPIError
+
+from futureworld.clock import iso, parse_utc
+from futureworld.errors import LockedError
+from futureworld.store import codec, schema
+from futureworld.store.database import Database, file_errors
+
+_DEAD_MS = 10_000
+"""How long PostgreSQL may take to notice that a killed client is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    name: str
+    host: str
+    pid: int
+    since: datetime
+
+    def __str__(self) -> str:
+        return f"{self.name} (process {self.pid} on {self.host}, since {iso(self.since)})"
+
+    @property
+    def is_dead(self) -> bool:
+        """True where it ran on this machine and does not any more."""
+        if self.host != socket.gethostname():
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            pass
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A held lock. `taken_over_from` is the killed predecessor, if there was one."""
+
+    holder: Holder
+    taken_over_from: Holder | None
+
+
+def this_process(name: str, since: datetime) -> Holder:
+    return Holder(name, socket.gethostname(), os.getpid(), since)
+
+
+@contextmanager
+def file_lock(path: Path, holder: Holder) -> Iterator[Lock]:
+    """Hold the lock file. Raises LockedError naming the holder while another one has it."""
+    with file_errors(path):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _busy(str(path), _read(handle)) from None
+        predecessor = _read(handle)
+        with file_errors(path):
+            _write(handle, codec.to_text(holder))
+        try:
+            yield Lock(holder, predecessor)
+        finally:
+            _write(handle, "")
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def postgres_lock(database: Database, holder: Holder) -> Iterator[Lock]:
+    """Hold PostgreSQL's advisory lock of the store's schema. Raises LockedError as `file_lock`."""
+    connection = database.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+    try:
+        if not _advisory(connection):
+            found = _row(connection)
+            if found is None or not found.is_dead or not _wait(connection):
+                raise _busy(database.name, found)
+        predecessor = _row(connection)
+        connection.execute(schema.holder.delete())
+        connection.execute(schema.holder.insert().values(id=1, record=codec.to_text(holder)))
+        try:
+            yield Lock(holder, predecessor)
+        finally:
+            connection.execute(schema.holder.delete())
+    finally:
+        connection.invalidate()  # ends the session and with it the lock
+        connection.close()
+
+
+def _advisory(connection: Connection) -> bool:
+    return bool(connection.execute(select(func.pg_try_advisory_lock(_KEY))).scalar())
+
+
+_KEY = func.hashtextextended(func.current_schema(), 0)
+
+
+def _wait(connection: Connection) -> bool:
+    connection.execute(text(f"SET lock_timeout = {_DEAD_MS}"))
+    try:
+        connection.execute(select(func.pg_advisory_lock(_KEY)))
+    except DBAPIError:
+        return False
+    return True
+
+
+def _row(connection: Connection) -> Holder | None:
+    return _parse(connection.execute(select(schema.holder.c.record)).scalar() or "")
+
+
+def _read(handle: int) -> Holder | None:
+    return _parse(os.pread(handle, 4096, 0).decode())
+
+
+def _write(handle: int, content: str) -> None:
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, content.encode(), 0)
+
+
+def _parse(content: str) -> Holder | None:
+    if not content:
+        return None
+    fields = codec.from_text(content)
+    return Holder(fields["name"], fields["host"], fields["pid"], parse_utc(fields["since"]))
+
+
+def _busy(what: str, holder: Holder | None) -> LockedError:
+    return LockedError(
+        f"{what} is held by {holder or 'another process'}; wait until it ends, or stop it and run the command again"
+    )
