@@ -41,6 +41,7 @@ EVENT_ORIGINS = {
     "f1db/f1db": "racing",
 }
 ECB = "European Central Bank"
+COLUMNS = ("series_id", "date", "value", "published_at")
 
 CURRENCIES = {
     "aud": "Australian dollars", "brl": "Brazilian reais", "cad": "Canadian dollars", "chf": "Swiss francs",
@@ -64,7 +65,11 @@ STATES = {
     "ut": "Utah", "va": "Virginia", "vt": "Vermont", "wa": "Washington State", "wi": "Wisconsin",
     "wv": "West Virginia", "wy": "Wyoming",
 }  # fmt: skip
-WEATHER = {"pressure": "the air pressure at sea level", "temp": "the air temperature", "wind": "the wind speed"}
+WEATHER = {
+    "pressure": ("the air pressure at sea level", "hPa"),
+    "temp": ("the air temperature", "degrees Celsius"),
+    "wind": ("the wind speed", "metres per second"),
+}
 AGES = {
     "00_": "people of all ages", "0_4": "children aged 0 to 4", "5_14": "children aged 5 to 14",
     "0_14": "children aged 0 to 14", "15_": "people aged 15 and over", "15_34": "people aged 15 to 34",
@@ -72,53 +77,55 @@ AGES = {
 }  # fmt: skip
 ILLNESS = {"are": "acute respiratory illness", "ili": "influenza-like illness"}
 SINGLE = {
-    "energy.brent": "the spot price of Brent crude oil (USD per barrel)",
-    "energy.wti": "the spot price of WTI crude oil at Cushing (USD per barrel)",
-    "energy.henryhub": "the spot price of natural gas at Henry Hub (USD per million BTU)",
-    "vol.vix.close": "the closing level of the VIX volatility index",
-    "vol.vix.high": "the daily high of the VIX volatility index",
-    "vol.vix.low": "the daily low of the VIX volatility index",
-    "hn.best.medcomments": "the median number of comments on the best list of Hacker News",
-    "hn.best.over300": "the number of stories scored 300 or more among the top 50 of Hacker News",
-    "hn.best.topscore": "the highest score on the best list of Hacker News",
-    "mlb.daily.extra": "the number of MLB games that go to extra innings",
-    "mlb.daily.games": "the number of MLB games finished",
-    "mlb.daily.homewins": "the number of MLB games won by the home team",
-    "mlb.daily.runs": "the total number of runs in MLB games",
-    "mlb.daily.shutouts": "the number of MLB shutouts",
-    "quake.maxmag": "the largest earthquake magnitude worldwide",
-    "quake.m25": "the number of earthquakes of magnitude 2.5 or more worldwide",
-    "quake.m45": "the number of earthquakes of magnitude 4.5 or more worldwide",
-    "quake.m50": "the number of earthquakes of magnitude 5.0 or more worldwide",
-    "quake.alaska": "the number of earthquakes of magnitude 2.5 or more in Alaska",
-    "quake.california": "the number of earthquakes of magnitude 2.5 or more in California",
-    "quake.indonesia": "the number of earthquakes of magnitude 2.5 or more in Indonesia",
-    "quake.japan": "the number of earthquakes of magnitude 2.5 or more in Japan",
-    "quake.puertorico": "the number of earthquakes of magnitude 2.5 or more near Puerto Rico",
-    "quake.texas": "the number of earthquakes of magnitude 2.5 or more in Texas",
+    "energy.brent": ("the spot price of Brent crude oil", "USD per barrel"),
+    "energy.wti": ("the spot price of WTI crude oil at Cushing", "USD per barrel"),
+    "energy.henryhub": ("the spot price of natural gas at Henry Hub", "USD per million BTU"),
+    "vol.vix.close": ("the closing level of the VIX volatility index", "index points"),
+    "vol.vix.high": ("the daily high of the VIX volatility index", "index points"),
+    "vol.vix.low": ("the daily low of the VIX volatility index", "index points"),
+    "hn.best.medcomments": ("the median number of comments on the best list of Hacker News", "comments"),
+    "hn.best.over300": ("the number of stories with a score of 300 or more on the best list of Hacker News", "stories"),
+    "hn.best.topscore": ("the highest score on the best list of Hacker News", "score"),
+    "mlb.daily.extra": ("the number of MLB games that go to extra innings", "games"),
+    "mlb.daily.games": ("the number of MLB games finished", "games"),
+    "mlb.daily.homewins": ("the number of MLB games won by the home team", "games"),
+    "mlb.daily.runs": ("the total number of runs in MLB games", "runs"),
+    "mlb.daily.shutouts": ("the number of MLB games in which one side scores no run", "games"),
+    "quake.maxmag": ("the largest earthquake magnitude worldwide", "magnitude"),
 }
+QUAKES = {
+    "m25": "2.5 or more worldwide", "m45": "4.5 or more worldwide", "m50": "5.0 or more worldwide",
+    "alaska": "2.5 or more in Alaska", "california": "2.5 or more in California",
+    "indonesia": "2.5 or more in Indonesia", "japan": "2.5 or more in Japan",
+    "puertorico": "2.5 or more near Puerto Rico", "texas": "2.5 or more in Texas",
+}  # fmt: skip
 
 
-def title(row: dict[str, Any]) -> str:
-    """A plain noun phrase that reads inside "Will ... on 2026-05-05 be above 4.8?"."""
-    if row["id"] in SINGLE:
-        return SINGLE[row["id"]]
-    _, *middle, last = row["id"].split(".")
-    match row["id"].split(".")[0]:
+def title_and_unit(series_id: str, given: str) -> tuple[str, str]:
+    """A plain noun phrase that reads inside "Will ... on 2026-05-05 be above 4.8?", and its unit.
+
+    `given` is the title in the source; only the name of a repository is taken from it.
+    """
+    if series_id in SINGLE:
+        return SINGLE[series_id]
+    first, *middle, last = series_id.split(".")
+    match first:
         case "fuel":
             kind = "regular gasoline" if middle[-1] == "regular" else "diesel"
-            return f"the average price of {kind} in {STATES[last]} (USD per gallon)"
+            return f"the average price of {kind} in {STATES[last]}", "USD per gallon"
         case "fx":
-            return f"the ECB reference rate of the euro in {CURRENCIES[last]}"
+            return f"the ECB reference rate of the euro in {CURRENCIES[last]}", CURRENCIES[last]
         case "github":
-            return f"the number of GitHub stars of {row['title'].split()[-1]}"
+            return f"the number of GitHub stars of {given.rsplit(maxsplit=1)[-1]}", "stars"
+        case "quake":
+            return f"the number of earthquakes of magnitude {QUAKES[last]}", "earthquakes"
         case "weather":
-            unit = row["unit"].replace("degC", "degrees Celsius").replace("m/s", "metres per second")
-            return f"{WEATHER[last]} in {_name(middle[-1])} in the morning ({unit})"
+            what, unit = WEATHER[last]
+            return f"{what} in {_name(middle[-1])} in the morning", unit
     if middle[0] == "de":
-        return f"the weekly incidence of {ILLNESS[middle[1]]} per 100,000 {AGES[last]} in Germany"
+        return f"the weekly incidence of {ILLNESS[middle[1]]} among {AGES[last]} in Germany", "per 100,000"
     place = "the United States" if last == "us" else _name(last)
-    return f"the weekly number of influenza hospital admissions in {place}"
+    return f"the weekly number of influenza hospital admissions in {place}", "admissions"
 
 
 def _name(slug: str) -> str:
@@ -130,9 +137,9 @@ def series_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     for row in rows:
         origin = ECB if row["source_repo"].startswith(ECB) else row["source_repo"]
         if origin in SERIES_ORIGINS:
-            names = ("id", "unit", "zone", "calendar", "timing", "kind")
-            about = {name: row[name] for name in names} | {"title": title(row), "domain": SERIES_ORIGINS[origin]}
-            kept.append(about | {"source_repo": origin} | ({"breaks": row["breaks"]} if row.get("breaks") else {}))
+            title, unit = title_and_unit(row["id"], row["title"])
+            about = {"title": title, "unit": unit, "domain": SERIES_ORIGINS[origin], "source_repo": origin}
+            kept.append({name: row[name] for name in ("id", "zone", "calendar", "timing", "kind")} | about)
     return sorted(kept, key=lambda row: row["id"])
 
 
@@ -161,8 +168,7 @@ def competition(text: str) -> str:
 
 
 def race(text: str) -> str:
-    """`Formula 1 <sponsor> <place> Grand Prix 2026: sprint winner` without the sponsor's part is not
-    knowable by rule, so the name stays and only series and year go."""
+    """A race's name without series and year, which stand in its competition."""
     return re.sub(r"^Formula 1 | 2026(?=:)", "", text)
 
 
@@ -195,9 +201,9 @@ def make(source: Path, target: Path) -> None:
     with gzip.open(source / "observations.csv.gz", "rt", newline="") as stream:
         observations = observation_rows(csv.DictReader(stream), {row["id"] for row in series})
     table = io.StringIO()
-    writer = csv.DictWriter(table, ("series_id", "date", "value", "published_at"), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(observations)
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([row[name] for name in COLUMNS] for row in observations)
     write(target / "world.json", json.dumps({"name": "almanac", "bulletins": True}) + "\n")
     write_lines(target / "series.jsonl", series)
     write(target / "observations.csv.gz", table.getvalue())

@@ -144,8 +144,7 @@ class Archive:
                 card, gone_at, target = _event_card(*thing), thing[0].resolved_at, event_target(*thing)
             code = f"{target.code} " * (CODE_WEIGHT - 1)
             entries.append(_Entry(card, gone_at, tokens(f"{code} {card.title} {card.text}")))
-        for row in self._documents:
-            entries.append(_Entry(row, None, tokens(f"{row.title} {row.text}")))
+        entries += [_Entry(row, None, tokens(f"{row.title} {row.text}")) for row in self._documents]
         return entries, list(ids)
 
     def _build(self, as_of: datetime) -> _Index:

@@ -21,12 +21,16 @@ def bulletins(
     for row in observations:
         about = series[row.series_id]
         key = (about.domain, "values", row.published_at.date())
-        lines[key].append((f"{about.title}, {row.date}: {row.value:.12g}", row.published_at))
+        lines[key].append((f"{about.title}, {row.date}: {row.value:.12g}{_unit(about)}", row.published_at))
     for event in events:
         if event.resolved_at is not None:
             key = (event.domain, "results", event.resolved_at.date())
             lines[key].append((_result(event), event.resolved_at))
     return [_bulletin(*key, found) for key, found in lines.items()]
+
+
+def _unit(series: Series) -> str:
+    return "" if series.unit.lower() in series.title.lower() else f" {series.unit}"
 
 
 def _result(event: Event) -> str:

@@ -60,7 +60,7 @@ class Rows:
 _Record = TypeVar("_Record", Series, Event, Document, Ranking)
 
 
-class _Fault(Exception):
+class _RowError(Exception):
     """A row that cannot become a record."""
 
 
@@ -98,7 +98,7 @@ class _Latest:
     def moment(self, text: Any, name: str) -> datetime:
         moment = _moment(text, name)
         if self._now is not None and moment > self._now:
-            raise _Fault(
+            raise _RowError(
                 f"{name} {text} is in the future (now is {iso(self._now)[:19]}Z);"
                 " nothing can be known before it was published: mend the row, or this machine's clock"
             )
@@ -143,9 +143,9 @@ def _records(
             record = build(_object(line))
             key = (record.id, record.date) if isinstance(record, Ranking) else record.id
             if seen.setdefault(key, number) != number:
-                raise _Fault(f"id {record.id} is already in row {seen[key]}; ids are unique, keep one")
+                raise _RowError(f"id {record.id} is already in row {seen[key]}; ids are unique, keep one")
             yield record
-        except _Fault as fault:
+        except _RowError as fault:
             problems.append(Problem(file, number, str(fault)))
 
 
@@ -153,30 +153,30 @@ def _object(line: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except ValueError as error:
-        raise _Fault(f"is not JSON: {error}") from None
+        raise _RowError(f"is not JSON: {error}") from None
     if not isinstance(row, dict):
-        raise _Fault(f"holds a {type(row).__name__}, expected an object")
+        raise _RowError(f"holds a {type(row).__name__}, expected an object")
     return row
 
 
 def _need(row: dict[str, Any], *names: str) -> None:
     missing = [name for name in names if row.get(name) in (None, "")]
     if missing:
-        raise _Fault(f"field {', '.join(missing)} is missing; every row needs {', '.join(names)}")
+        raise _RowError(f"field {', '.join(missing)} is missing; every row needs {', '.join(names)}")
 
 
 def _moment(text: Any, name: str) -> datetime:
     try:
         return parse_utc(text)
     except RecordError as error:
-        raise _Fault(f"{name}: {error}") from None
+        raise _RowError(f"{name}: {error}") from None
 
 
 def _day(text: Any, name: str) -> date:
     try:
         return date.fromisoformat(text)
     except (ValueError, TypeError):
-        raise _Fault(f"{name} {text!r} is not a day; write it as 2026-05-04") from None
+        raise _RowError(f"{name} {text!r} is not a day; write it as 2026-05-04") from None
 
 
 def _series(row: dict[str, Any]) -> Series:
@@ -184,9 +184,9 @@ def _series(row: dict[str, Any]) -> Series:
     try:
         ZoneInfo(row["zone"])
     except (ValueError, OSError, TypeError, KeyError):
-        raise _Fault(f"zone {row['zone']!r} is unknown; use an IANA name such as Europe/Berlin") from None
+        raise _RowError(f"zone {row['zone']!r} is unknown; use an IANA name such as Europe/Berlin") from None
     if row["timing"] not in TIMINGS:
-        raise _Fault(f"timing {row['timing']!r} is unknown; use one of {', '.join(TIMINGS)}")
+        raise _RowError(f"timing {row['timing']!r} is unknown; use one of {', '.join(TIMINGS)}")
     names = ("id", "title", "domain", "unit", "zone", "calendar", "timing", "kind")
     breaks = tuple(_day(day, "breaks") for day in row.get("breaks") or ())
     return Series(**{name: row[name] for name in names}, source=row["source_repo"], breaks=breaks)
@@ -208,13 +208,13 @@ def _observations(text: str | None, rows: Rows, latest: _Latest) -> Iterator[Obs
         number = table.line_num
         try:
             if len(cells) != len(header):
-                raise _Fault(f"has {len(cells)} cells, the header {len(header)}")
+                raise _RowError(f"has {len(cells)} cells, the header {len(header)}")
             row = _observation(*(cells[place] for place in places), known=rows.series, latest=latest)
             if seen.setdefault((row.series_id, row.date), number) != number:
                 first = seen[row.series_id, row.date]
-                raise _Fault(f"{row.series_id} {row.date} is already in row {first}; keep the first published")
+                raise _RowError(f"{row.series_id} {row.date} is already in row {first}; keep the first published")
             yield row
-        except _Fault as fault:
+        except _RowError as fault:
             rows.problems.append(Problem(OBSERVATIONS, number, str(fault)))
 
 
@@ -222,13 +222,13 @@ def _observation(
     series_id: str, day: str, value: str, published_at: str, *, known: dict[str, Series], latest: _Latest
 ) -> Observation:
     if series_id not in known:
-        raise _Fault(f"series {series_id!r} is not in {SERIES}; add it there or leave the row out")
+        raise _RowError(f"series {series_id!r} is not in {SERIES}; add it there or leave the row out")
     try:
         number = float(value)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise _Fault(f"value {value!r} is not a finite number; leave the row out where none is known")
+        raise _RowError(f"value {value!r} is not a finite number; leave the row out where none is known")
     return Observation(series_id, _day(day, "date"), number, latest.moment(published_at, "published_at"))
 
 
@@ -236,11 +236,11 @@ def _event(row: dict[str, Any], latest: _Latest) -> Event:
     _need(row, "id", "domain", "competition", "title", "date", "known_from", "scheduled_at")
     _need(row, "schedule_precision", "options", "status", "source_repo")
     if row["status"] not in list(EventStatus):
-        raise _Fault(f"status {row['status']!r} is unknown; use one of {', '.join(EventStatus)}")
+        raise _RowError(f"status {row['status']!r} is unknown; use one of {', '.join(EventStatus)}")
     known, start = latest.moment(row["known_from"], "known_from"), _moment(row["scheduled_at"], "scheduled_at")
     minute_known = row["schedule_precision"] == "minute"
     if known > start + (timedelta(0) if minute_known else LATE_FIXTURE):
-        raise _Fault(f"known_from {iso(known)} is after the start at {iso(start)}; it was no fixture then")
+        raise _RowError(f"known_from {iso(known)} is after the start at {iso(start)}; it was no fixture then")
     event = Event(
         **{name: row[name] for name in ("id", "domain", "competition", "title")},
         date=_day(row["date"], "date"),
@@ -260,17 +260,17 @@ def _event(row: dict[str, Any], latest: _Latest) -> Event:
 
 def _check_result(event: Event, has_start: bool) -> None:
     if len(event.options) < 2 or len(set(event.options)) != len(event.options):
-        raise _Fault(f"options {list(event.options)} are not two or more different ones")
+        raise _RowError(f"options {list(event.options)} are not two or more different ones")
     if (event.status is EventStatus.SCHEDULED) != (event.resolved_at is None):
-        raise _Fault(f"status {event.status} with resolved_at {event.resolved_at}; only a scheduled event has none")
+        raise _RowError(f"status {event.status} with resolved_at {event.resolved_at}; only a scheduled event has none")
     if event.status is not EventStatus.RESOLVED and event.outcome is not None:
-        raise _Fault(f"status {event.status} with outcome {event.outcome!r}; only a resolved event has one")
+        raise _RowError(f"status {event.status} with outcome {event.outcome!r}; only a resolved event has one")
     if event.status is EventStatus.RESOLVED and event.outcome not in event.options:
-        raise _Fault(f"outcome {event.outcome!r} is none of the options {list(event.options)}")
+        raise _RowError(f"outcome {event.outcome!r} is none of the options {list(event.options)}")
     if event.resolved_at is not None and event.resolved_at <= event.known_from:
-        raise _Fault(f"resolved_at {iso(event.resolved_at)} is not after known_from {iso(event.known_from)}")
+        raise _RowError(f"resolved_at {iso(event.resolved_at)} is not after known_from {iso(event.known_from)}")
     if event.outcome and has_start and event.resolved_at and event.resolved_at < event.scheduled_at:
-        raise _Fault(f"resolved_at {iso(event.resolved_at)} is before the start at {iso(event.scheduled_at)}")
+        raise _RowError(f"resolved_at {iso(event.resolved_at)} is before the start at {iso(event.scheduled_at)}")
 
 
 def _document(row: dict[str, Any], latest: _Latest) -> Document:
@@ -291,7 +291,7 @@ def _ranking(row: dict[str, Any], latest: _Latest) -> Ranking:
     try:
         names = tuple(item["name"] for item in sorted(row["items"], key=lambda item: item["rank"]))
     except (KeyError, TypeError):
-        raise _Fault("items are not objects with rank and name") from None
+        raise _RowError("items are not objects with rank and name") from None
     return Ranking(
         id=row["ranking_id"],
         domain=row["domain"],

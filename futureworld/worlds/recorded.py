@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 
@@ -133,7 +134,7 @@ def _by_series(observations: Sequence[Observation]) -> dict[str, list[Observatio
 
 
 def _is_by_date(rows: Sequence[Observation]) -> bool:
-    return all(a.date < b.date for a, b in zip(rows, rows[1:], strict=False))
+    return all(a.date < b.date for a, b in pairwise(rows))
 
 
 def _fixture(event: Event) -> Event:
