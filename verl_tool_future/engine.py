@@ -1,0 +1,255 @@
+"""The engine: verl's standalone vLLM servers, kept up over days, and a token policy on them."""
+
+import asyncio
+import json
+import logging
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from futureworld.config import Config
+from futureworld.errors import EngineError, PolicyError
+from verl_tool_future.composition import compose, is_cpu
+from verl_tool_future.runtime import quiet, start_ray
+from verl_tool_future.templates import TemplateRenderer
+from verl_tool_future.token_policy import TokenPolicy
+
+HEALTH_SECONDS = 5.0
+BLOCK = 32
+"""Tokens of a prefix-cache block on the CPU; its own 128 is longer than a small policy's prompt."""
+
+
+class VerlEngine:
+    """Serves the policy in the folder `model` (Hugging Face, with tokenizer and chat template).
+
+    `start` is refused with PolicyError where the folder lacks something or its positions are fewer
+    than `rollout.max_tokens`. Every call that meets a dead server raises EngineError; `restart`
+    then replaces the servers inside the running Ray.
+    """
+
+    def __init__(self, config: Config, run_folder: Path, model: Path) -> None:
+        self._config = config
+        self._run_folder = run_folder
+        self._model = model
+        self._version = 0
+        self._starts = 0
+        self._dead = False
+        self._servers: Any = None
+        self._renderer: TemplateRenderer | None = None
+
+    def start(self) -> None:
+        """Start Ray where it is not up, then the servers; serves version 0. Idempotent."""
+        if self._servers is not None:
+            return
+        self._renderer = renderer(self._model, self._config.rollout.max_tokens)
+        verl_config = compose(
+            decided(self._config, self._model), self._config.verl, defaults(is_cpu(self._config))
+        )
+        with self._failing("start"), quiet.into(self._run_folder / "logs" / "engine.log"):
+            start_ray(self._config, self._run_folder)
+            self._create(verl_config)
+            self._set_version(self._version)
+            asyncio.run(self._warm_up())
+        self._dead = False
+
+    def load(self, path: str, version: int) -> None:
+        """Serve the weights in the folder `path` from now on as `version`.
+
+        Requests that still run are aborted first, and caches of the old weights dropped.
+        """
+        if (Path(path), version) == (self._model, self._version):
+            return
+        if not (Path(path) / "config.json").exists():
+            raise PolicyError(f"checkpoint {path} has no config.json; it is not a Hugging Face folder")
+        with self._failing(f"load {path}"), quiet.into(self._run_folder / "logs" / "engine.log"):
+            self._each_replica("abort_all_requests")
+            self._each_server("collective_rpc", "reload_weights", kwargs={"weights_path": path})
+            self._each_server("clear_kv_cache")
+            self._set_version(version)
+            self._each_replica("resume_generation")
+        self._model, self._version = Path(path), version
+
+    def policy(self) -> TokenPolicy:
+        """The policy as it is served now; a conversation of it fails once other weights are loaded."""
+        if self._servers is None or self._renderer is None:
+            raise EngineError("the engine is not started; call start() first")
+        return TokenPolicy(
+            _Client(self).generate,
+            self._renderer,
+            name=self._model.name,
+            version=self._version,
+            room=self._config.rollout.max_tokens,
+        )
+
+    def healthy(self) -> bool:
+        """Whether every server answers, asked over its health address."""
+        return self._servers is not None and not self._dead and all(map(_answers, self._servers.get_addresses()))
+
+    def restart(self) -> None:
+        """Replace dead servers by new ones that serve the same weights as the same version."""
+        version = self._version
+        self.stop()
+        self._version = version
+        self.start()
+
+    def stop(self) -> None:
+        """End the servers. Ray stays, since a learner may work in it: see runtime.stop_ray."""
+        servers, self._servers = self._servers, None
+        if servers is not None:
+            _end(servers)
+
+    def _create(self, verl_config: Any) -> None:
+        from verl.workers.rollout.llm_server import LLMServerManager
+
+        first = self._starts * 64  # names of server actors must be new at every start
+        self._starts += 1
+        self._servers = LLMServerManager.create(config=verl_config, start_rank=first)
+
+    def _set_version(self, version: int) -> None:
+        self._each_server("set_global_steps", version)
+
+    async def _warm_up(self) -> None:
+        """The first request is slow: the load balancer imports vLLM at its first call."""
+        await self._servers.get_client().generate(
+            "warm-up", prompt_ids=[0], sampling_params={"max_tokens": 1, "temperature": 1.0}
+        )
+
+    def _each_server(self, method: str, *args: Any, **kwargs: Any) -> None:
+        import ray
+
+        ray.get([getattr(handle, method).remote(*args, **kwargs) for handle in self._servers.server_handles])
+
+    def _each_replica(self, method: str) -> None:
+        async def all_of_them() -> None:
+            await asyncio.gather(*(getattr(replica, method)() for replica in self._servers.get_replicas()))
+
+        asyncio.run(all_of_them())
+
+    @contextmanager
+    def _failing(self, action: str) -> Iterator[None]:
+        """Ray's errors of a dead or refusing server as EngineError."""
+        import ray
+
+        try:
+            yield
+        except ray.exceptions.RayError as error:
+            self._dead = True
+            first = str(error).strip().splitlines()[-1]
+            raise EngineError(
+                f"engine {self._model}: {action} failed with {type(error).__name__}: {first};"
+                f" see {self._run_folder / 'logs'}; run the same command again to go on"
+            ) from error
+
+
+class _Client:
+    """verl's client with failures as EngineError."""
+
+    def __init__(self, engine: VerlEngine) -> None:
+        self._engine = engine
+        self._client = engine._servers.get_client()
+
+    async def generate(self, request_id: str, *, prompt_ids: list[int], sampling_params: dict[str, Any]) -> Any:
+        with self._engine._failing(f"request {request_id}"):
+            return await self._client.generate(request_id, prompt_ids=prompt_ids, sampling_params=sampling_params)
+
+
+def decided(config: Config, model: Path) -> dict[str, Any]:
+    """verl's keys that follow from the run; a user may not set them."""
+    rollout = "actor_rollout_ref.rollout"
+    return {
+        "actor_rollout_ref.model.path": str(model),
+        f"{rollout}.name": "vllm",
+        f"{rollout}.load_format": "auto",  # verl's own default waits for a weight sync
+        f"{rollout}.temperature": config.rollout.temperature,
+        f"{rollout}.top_p": config.rollout.top_p,
+        f"{rollout}.max_model_len": config.rollout.max_tokens,
+        f"{rollout}.prompt_length": config.rollout.max_tokens,
+        f"{rollout}.response_length": config.rollout.max_tokens,
+        f"{rollout}.logprobs_mode": "processed_logprobs",
+    }
+
+
+def defaults(cpu: bool) -> dict[str, Any]:
+    """verl's keys as they suit the device; a user may set them otherwise."""
+    rollout = "actor_rollout_ref.rollout"
+    common = {
+        f"{rollout}.nnodes": 1,
+        f"{rollout}.n_gpus_per_node": 1,
+        f"{rollout}.tensor_model_parallel_size": 1,
+        f"{rollout}.free_cache_engine": False,
+        f"{rollout}.enable_sleep_mode": False,
+        f"{rollout}.max_num_seqs": 256,
+    }
+    if not cpu:
+        return common
+    return common | {
+        "trainer.device": "cpu",
+        f"{rollout}.dtype": "float32",
+        f"{rollout}.enforce_eager": True,
+        # A seeded request whose prefill is split kills vLLM's engine on the CPU.
+        f"{rollout}.enable_chunked_prefill": False,
+        f"{rollout}.engine_kwargs.vllm.block_size": BLOCK,
+    }
+
+
+def renderer(model: Path, max_tokens: int) -> TemplateRenderer:
+    """The tokenizer and template in `model`, checked before anything heavy starts. Raises PolicyError."""
+    try:
+        shape = json.loads((model / "config.json").read_text())
+    except (OSError, json.JSONDecodeError) as error:
+        raise PolicyError(f"policy folder {model}: config.json cannot be read ({error}); save the model into it") from None
+    positions = shape.get("max_position_embeddings")
+    if positions is not None and positions < max_tokens:
+        raise PolicyError(
+            f"policy {model} has {positions} positions, fewer than rollout.max_tokens={max_tokens}; lower rollout.max_tokens"
+        )
+    if not (model / "tokenizer_config.json").exists():
+        raise PolicyError(f"policy folder {model} lacks tokenizer_config.json; save the tokenizer into it")
+    return TemplateRenderer(_tokenizer(model), _generation_stops(model))
+
+
+def _tokenizer(model: Path) -> Any:
+    from transformers import AutoTokenizer, logging as transformers_logging
+
+    transformers_logging.set_verbosity_error()
+    try:
+        return AutoTokenizer.from_pretrained(str(model), local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise PolicyError(f"policy folder {model}: its tokenizer cannot be loaded ({error}); save it again") from None
+
+
+def _generation_stops(model: Path) -> list[int]:
+    """The EOS ids of generation_config.json, at which vLLM stops too."""
+    path = model / "generation_config.json"
+    if not path.exists():
+        return []
+    eos = json.loads(path.read_text()).get("eos_token_id")
+    if eos is None:
+        return []
+    return [int(i) for i in eos] if isinstance(eos, list) else [int(eos)]
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{address}/health", timeout=HEALTH_SECONDS) as response:
+            return response.status == 200
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _end(servers: Any) -> None:
+    """Kill the servers' actors and give their slots back; what is dead already does not matter."""
+    import ray
+
+    handles = [h for replica in servers.get_replicas() for h in (*replica.servers, *replica.workers)]
+    for handle in [*handles, servers.global_load_balancer]:
+        try:
+            ray.kill(handle)
+        except (ray.exceptions.RayError, ValueError) as error:
+            logging.getLogger(__name__).debug("actor was gone: %s", error)
+    for replica in servers.get_replicas():
+        for group in replica.resource_pool.pgs or []:
+            ray.util.remove_placement_group(group)

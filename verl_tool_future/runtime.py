@@ -1,0 +1,136 @@
+"""One local Ray for engine and learner, and a quiet terminal while they start.
+
+Ray is always started here (`address="local"`): another Ray on the machine is never joined, and
+stopping ends only our own.
+"""
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from futureworld.config import Config
+from verl_tool_future.composition import is_cpu
+
+CPU_SLOTS = 2
+"""Logical GPUs on a machine without any: one for the engine's replica, one for the trainer's rank."""
+LOGICAL_CPUS = 24
+"""verl's placement asks for 2 to 3 CPUs a slot and 1 an actor, most of which wait; they are not the machine's."""
+OBJECT_STORE_BYTES = 512 << 20
+
+ENVIRONMENT = {
+    "TRANSFER_QUEUE_ENABLE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "VLLM_LOGGING_LEVEL": "WARN",
+    "VLLM_NO_USAGE_STATS": "1",
+}
+CPU_ENVIRONMENT = {
+    "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB, whole
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "OMP_NUM_THREADS": "1",
+    "OMP_WAIT_POLICY": "passive",
+}
+
+_started: Any = None
+_lock = threading.Lock()
+
+
+def start_ray(config: Config, run_folder: Path | None = None) -> Any:
+    """Start this process's Ray once and return its context; later calls return the same.
+
+    With `run_folder`, Ray's logs (and so those of every actor) can be read at `logs/ray` in it.
+    """
+    global _started  # one Ray a process is Ray's own rule
+    with _lock:
+        if _started is None:
+            _started = _init(config)
+    if run_folder is not None:
+        _link_logs(run_folder)
+    return _started
+
+
+def stop_ray() -> None:
+    """End the Ray that `start_ray` started, with every actor in it; nothing where there is none."""
+    global _started
+    with _lock:
+        if _started is None:
+            return
+        import ray
+
+        ray.shutdown()
+        _started = None
+
+
+def _init(config: Config) -> Any:
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    import ray
+
+    environment = dict(ENVIRONMENT)
+    resources: dict[str, Any] = {}
+    if is_cpu(config):
+        environment |= CPU_ENVIRONMENT
+        resources = {"num_gpus": CPU_SLOTS, "num_cpus": LOGICAL_CPUS, "object_store_memory": OBJECT_STORE_BYTES}
+    return ray.init(
+        address="local",
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        configure_logging=True,
+        runtime_env={"env_vars": environment},
+        **resources,
+    )
+
+
+def _link_logs(run_folder: Path) -> None:
+    import ray
+
+    session = ray._private.worker._global_node  # Ray has no public name for its session folder
+    if session is None:
+        return
+    link = run_folder / "logs" / "ray"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(Path(session.get_logs_dir_path()))
+
+
+class Quiet:
+    """Sends this process's prints to a file while any thread is inside; the last one out restores them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._stack = contextlib.ExitStack()
+
+    @contextlib.contextmanager
+    def into(self, path: Path) -> Iterator[None]:
+        self._enter(path)
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _enter(self, path: Path) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside > 1:
+                return
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = self._stack.enter_context(path.open("a", encoding="utf-8"))
+            self._stack.enter_context(contextlib.redirect_stdout(file))
+            self._stack.enter_context(contextlib.redirect_stderr(file))
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                sys.stdout.flush()
+                self._stack.close()
+
+
+quiet = Quiet()
