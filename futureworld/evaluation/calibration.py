@@ -4,6 +4,7 @@ Bins are [lo, hi), the last one closed, so that p = 0 and p = 1 both fall into o
 calibration of the probability of Yes, not of the confidence in the likelier side.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,16 +62,29 @@ def reliability(p: ArrayLike, y: ArrayLike, bins: int = BINS) -> tuple[Reliabili
     )
 
 
-def ece_noise_band(p: ArrayLike, *, rng: np.random.Generator, n_sim: int = 1000, bins: int = BINS) -> NoiseBand:
+def ece_noise_band(
+    p: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    n_sim: int = 1000,
+    bins: int = BINS,
+    questions: Sequence[str] | None = None,
+) -> NoiseBand:
     """What ECE would be by chance alone: outcomes drawn `n_sim` times as y ~ Bernoulli(p).
 
-    An ECE below `high` gives no reason to doubt calibration (Bröcker and Smith 2007).
+    An ECE below `high` gives no reason to doubt calibration (Bröcker and Smith 2007). Rows with
+    the same label in `questions` (n) are answers to one question and are drawn with one uniform
+    number, since they share its outcome; None: every row is a question of its own.
     """
     ps = check_probabilities(p)
     if n_sim < 1:
         raise ScoreError(f"n_sim is {n_sim}, a band needs at least one simulation")
-    outcomes = (rng.random((n_sim, ps.size)) < ps).astype(np.float64)
-    gaps = _gaps(ps, outcomes, bins)
+    labels = np.arange(ps.size) if questions is None else np.asarray(questions)
+    if labels.shape != ps.shape:
+        raise ScoreError(f"{labels.size} question labels do not match {ps.size} probabilities; give one for each")
+    _, member = np.unique(labels, return_inverse=True)
+    draws = rng.random((n_sim, member.max() + 1))[:, member]
+    gaps = _gaps(ps, (draws < ps).astype(np.float64), bins)
     return NoiseBand(float(gaps.mean()), float(np.percentile(gaps, 95)))
 
 

@@ -76,17 +76,19 @@ def checkpoint_row(
     *,
     rng: np.random.Generator,
     replicates: int = 2000,
+    questions: Sequence[str] | None = None,
 ) -> CheckpointRow:
     """Score answers `p` against outcomes `y`, all (n); rows with the same cluster move together.
 
-    Several samples of a question are several rows with the question's cluster. Raises ScoreError
-    as `scores.with_missing` and `statistics.cluster_bootstrap` do.
+    Several samples of a question are several rows with the question's cluster and with its label
+    in `questions` (see `calibration.ece_noise_band`). Raises ScoreError as `scores.with_missing`
+    and `statistics.cluster_bootstrap` do.
     """
     scored = with_missing(p, y)
     brier = cluster_bootstrap(mean_of(scored.brier), clusters, rng=rng, replicates=replicates)
     right = cluster_bootstrap(mean_of(scored.correct), clusters, rng=rng, replicates=replicates)
     order = cluster_bootstrap(auc_of(scored.p, scored.y), clusters, rng=rng, replicates=replicates)
-    error, noise = _calibration(scored, rng)
+    error, noise = _calibration(scored, questions, rng)
     return CheckpointRow(
         version=version,
         day=day,
@@ -107,11 +109,13 @@ def checkpoint_row(
     )
 
 
-def _calibration(scored: Scored, rng: np.random.Generator) -> tuple[float, NoiseBand]:
-    p, y = scored.p[scored.answered], scored.y[scored.answered]
-    if p.size == 0:
+def _calibration(scored: Scored, questions: Sequence[str] | None, rng: np.random.Generator) -> tuple[float, NoiseBand]:
+    kept = np.flatnonzero(scored.answered)
+    if kept.size == 0:
         return math.nan, NoiseBand(math.nan, math.nan)
-    return ece(p, y), ece_noise_band(p, rng=rng)
+    p, y = scored.p[kept], scored.y[kept]
+    labels = None if questions is None else [questions[i] for i in kept]
+    return ece(p, y), ece_noise_band(p, rng=rng, questions=labels)
 
 
 def mean_of_samples(samples: Sequence[Sequence[float | None]]) -> list[float | None]:
@@ -134,7 +138,10 @@ def mean_of_samples(samples: Sequence[Sequence[float | None]]) -> list[float | N
 def flatten(
     samples: Sequence[Sequence[float | None]], y: ArrayLike, clusters: Sequence[str]
 ) -> tuple[list[float | None], Array, list[str]]:
-    """Every sample as a row of its own: answers, outcomes and clusters, all (sum of samples)."""
+    """Every sample as a row of its own: answers, outcomes and labels, all (sum of samples).
+
+    `clusters` are labels of the questions (n): their clusters, or their ids.
+    """
     outcomes = np.asarray(y, dtype=np.float64)
     if not len(samples) == outcomes.size == len(clusters):
         raise ScoreError(f"{len(samples)} questions, {outcomes.size} outcomes and {len(clusters)} clusters differ")

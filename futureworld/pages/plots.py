@@ -52,7 +52,7 @@ def curves(
     path: Path,
     means: Sequence[CheckpointRow] = (),
 ) -> "Figure":
-    """Brier, accuracy, AUC and ECE by checkpoint, with 95% intervals and the noise band of ECE.
+    """Brier, accuracy, AUC and ECE by checkpoint, with 95% intervals and the noise band of ECE (95th percentile).
 
     `means` are checkpoints scored by the mean of several samples; they stand beside as diamonds.
     """
