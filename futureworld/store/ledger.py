@@ -1,26 +1,15 @@
 """Facts about the run, and which jobs of which stage are done."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import select
 
+from futureworld.clock import iso
 from futureworld.store import schema
 from futureworld.store.codec import from_text, to_text
 from futureworld.store.database import insert_new
 from futureworld.store.part import Part
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A finished job: `summary` is what it counted, JSON values."""
-
-    stage: str
-    key: str
-    summary: Mapping[str, Any]
-    finished_at: datetime
 
 
 class Ledger(Part):
@@ -48,9 +37,17 @@ class Ledger(Part):
         with self.database.write() as connection:
             return bool(insert_new(connection, schema.jobs, [row], schema.jobs.c.key))
 
-    def jobs(self) -> list[Job]:
-        """Every finished job, by (finished_at, stage, key)."""
+    def jobs(self) -> list[dict[str, Any]]:
+        """Every finished job as {stage, key, finished_at (ISO), summary}, by (finished_at, stage, key)."""
         with self.database.read() as connection:
             rows = connection.execute(select(schema.jobs)).mappings().all()
-        found = [Job(**{**row, "summary": from_text(row["summary"])}) for row in rows]
-        return sorted(found, key=lambda job: (job.finished_at, job.stage, job.key))
+        ordered = sorted(rows, key=lambda row: (row["finished_at"], row["stage"], row["key"]))
+        return [
+            {
+                "stage": row["stage"],
+                "key": row["key"],
+                "finished_at": iso(row["finished_at"]),
+                "summary": from_text(row["summary"]),
+            }
+            for row in ordered
+        ]

@@ -82,19 +82,17 @@ class Questions(Part):
         """Append a reading and set the question's state (resolved, or void without a value).
 
         False, and nothing written, where the last revision says the same value already. Raises
-        StoreError for an unknown question or a revision that is not the last one plus 1
-        (the first is 0 or 1, whichever the caller counts from).
+        StoreError for an unknown question, or a revision that does not follow the last one (from 0).
         """
         state = QuestionState.VOID if outcome.value is None else QuestionState.RESOLVED
         with self.database.write() as connection:
             history = _history(connection, outcome.question_id)
-            last = history[-1] if history else None
-            if last is not None and last.value == outcome.value:
+            if history and history[-1].value == outcome.value:
                 return False
-            if outcome.revision not in ({0, 1} if last is None else {last.revision + 1}):
+            if outcome.revision != len(history):
                 raise StoreError(
-                    f"outcome of question {outcome.question_id}: revision {outcome.revision} does not follow"
-                    f" {'none' if last is None else last.revision}; read the history again and append to it"
+                    f"outcome of question {outcome.question_id} has revision {outcome.revision}, expected {len(history)};"
+                    " read the history and append to it"
                 )
             connection.execute(schema.outcomes.insert().values(codec.outcome_row(outcome)))
             _set_state(connection, [outcome.question_id], state)

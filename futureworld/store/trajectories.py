@@ -5,6 +5,7 @@ SCHEMA_VERSION), so compaction moves rows without decoding them. Log-probs are f
 a sampler's float32 survives exactly.
 """
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -181,5 +182,5 @@ def _lists(column: pa.ChunkedArray) -> Iterator[tuple[Any, ...]]:
         numbers = plain.tolist()
         offsets = chunk.offsets.to_numpy()
         starts = (offsets - offsets[0]).tolist()
-        for start, end in zip(starts, starts[1:], strict=False):
+        for start, end in itertools.pairwise(starts):
             yield tuple(numbers[start:end])
