@@ -165,7 +165,9 @@ def check_training(config: Config) -> None:
     if config.rollout.temperature <= 0:
         raise ConfigError(f"rollout.temperature must be > 0 for training, got {config.rollout.temperature}")
     if config.rollout.top_p != 1.0:
-        raise ConfigError(f"rollout.top_p must be 1 for training (log-probs are not renormalised), got {config.rollout.top_p}")
+        raise ConfigError(
+            f"rollout.top_p must be 1 for training (log-probs are not renormalised), got {config.rollout.top_p}"
+        )
     if config.rollout.n < 2:
         raise ConfigError("rollout.n must be at least 2 for training: a group of one has no advantage")
 

@@ -238,7 +238,9 @@ class Outcome:
 
     def __post_init__(self) -> None:
         if self.value is not None and self.value not in (0.0, 1.0):
-            raise RecordError(f"outcome of {self.question_id} is {self.value}; a binary question has 0 or 1, or is void")
+            raise RecordError(
+                f"outcome of {self.question_id} is {self.value}; a binary question has 0 or 1, or is void"
+            )
 
 
 # --- rollouts ---------------------------------------------------------------------------------
@@ -367,9 +369,7 @@ class Trajectory:
         return tuple(int(span.role is Role.POLICY) for span in self.spans for _ in range(span.start, span.end))
 
 
-def check_tokens(
-    name: str, ids: Sequence[int], spans: Sequence[Span], log_probs: Sequence[float | None]
-) -> None:
+def check_tokens(name: str, ids: Sequence[int], spans: Sequence[Span], log_probs: Sequence[float | None]) -> None:
     """Raises RecordError unless spans tile the ids and exactly policy tokens have log-probs."""
     if len(log_probs) != len(ids):
         raise RecordError(f"trajectory {name}: {len(ids)} ids but {len(log_probs)} log-probs")

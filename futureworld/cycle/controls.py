@@ -1,0 +1,33 @@
+"""Controls: runs in which learning must fail, by one change and nothing else.
+
+`permuted-outcomes` deals the day's outcomes anew among the questions of a domain before rewards
+are joined; `shuffled-observations` shows every rollout the facts of another question. The store
+keeps the true outcomes in both.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from futureworld.records import Question
+
+
+def permuted(outcomes: Mapping[str, float], questions: Mapping[str, Question], seed: int) -> dict[str, float]:
+    """The same outcomes, dealt anew within (asked day, domain). Keys are question ids."""
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for name in sorted(outcomes):
+        question = questions[name]
+        groups[question.day.isoformat(), question.domain].append(name)
+    dealt: dict[str, float] = {}
+    for (day, domain), names in sorted(groups.items()):
+        values = [outcomes[name] for name in names]
+        random.Random(f"permuted|{seed}|{day}|{domain}").shuffle(values)
+        dealt.update(zip(names, values, strict=True))
+    return dealt
+
+
+def shuffled(questions: Sequence[Question], seed: int) -> dict[str, Question]:
+    """Question id -> another question of the same set: a seeded cycle, so that none meets itself."""
+    order = sorted(questions, key=lambda question: question.id)
+    random.Random(f"shuffled|{seed}").shuffle(order)
+    return {question.id: order[(i + 1) % len(order)] for i, question in enumerate(order)}

@@ -1,0 +1,84 @@
+"""One calendar day: look at the clock and do what is due.
+
+A replay moves a fake clock over it, a live run a scheduler; there is no second path. At `ask_at`
+of an asked day: collect, ask, predict with the newest checkpoint. At `resolve_at` of every day
+after the first: resolve what is due, then update. Every stage is a no-op when it was done.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from futureworld.agents.base import Engine
+from futureworld.cycle.ask import ask, collect
+from futureworld.cycle.batch import Learner
+from futureworld.cycle.predict import predict
+from futureworld.cycle.resolve import resolve
+from futureworld.cycle.run import Run, Summary
+from futureworld.cycle.update import update
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The engine and the learner, started when first needed and kept up over days."""
+
+    engine: Callable[[], Engine]
+    learner: Callable[[], Learner]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment of the schedule: questions are asked on `day`, or outcomes are read on it."""
+
+    at: datetime
+    day: date
+    asks: bool
+
+
+def moments(run: Run) -> list[Moment]:
+    """Every moment of the run, in order: `days` asked days, and a day more to learn from the last."""
+    first, last = run.days[0], run.days[-1]
+    asking = [Moment(run.schedule.asked_at(day), day, True) for day in run.days]
+    reading = [
+        Moment(run.schedule.resolves_at(day), day + timedelta(days=1), False)
+        for day in run.days
+        if first <= day <= last
+    ]
+    return sorted(asking + reading, key=lambda moment: (moment.at, not moment.asks))
+
+
+def do(run: Run, moment: Moment, workers: Workers) -> dict[str, Summary]:
+    """Do the stages of one moment; returns their summaries by stage."""
+    day = moment.day
+    if moment.asks:
+        return {
+            "collect": collect(run, day),
+            "ask": ask(run, day),
+            "predict": predict_newest(run, day, workers),
+        }
+    return {"resolve": resolve(run, day), "update": update_next(run, day, workers)}
+
+
+def do_day(run: Run, day: date, workers: Workers) -> dict[str, Summary]:
+    """Everything of calendar day `day` that is due by the clock."""
+    done: dict[str, Summary] = {}
+    for moment in moments(run):
+        if moment.day == day and moment.at <= run.clock.now():
+            done |= do(run, moment, workers)
+    return done
+
+
+def predict_newest(run: Run, day: date, workers: Workers) -> Summary:
+    """Predict with the newest checkpoint; the engine is not started when the stage was done."""
+    finished = run.store.finished("predict", day.isoformat())
+    if finished is not None:
+        return finished
+    engine = workers.engine()
+    newest = run.newest_checkpoint()
+    engine.load(str(run.checkpoint_path(newest)), newest.version)
+    return predict(run, day, engine)
+
+
+def update_next(run: Run, day: date, workers: Workers) -> Summary:
+    finished = run.store.finished("update", day.isoformat())
+    return finished if finished is not None else update(run, day, workers.learner())

@@ -1,0 +1,154 @@
+"""Predict: rollouts of the newest policy on the day's questions, each durable before it counts.
+
+A rollout is named by its forecast id, so a killed stage goes on with exactly the missing ones.
+A rollout that failed for reasons outside the policy is tried again, then kept as failed.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from futureworld import faults
+from futureworld.agents.base import Engine, Policy, Sampling, Tool
+from futureworld.agents.loop import rollout
+from futureworld.agents.tools import SearchTool, VisitTool
+from futureworld.config import check_training
+from futureworld.cycle.ask import train_set
+from futureworld.cycle.controls import shuffled
+from futureworld.cycle.report import Bar
+from futureworld.cycle.run import Run, Summary
+from futureworld.errors import RunError
+from futureworld.records import Forecast, Purpose, Question, Trajectory, content_id, forecast_id
+
+ATTEMPTS = 3
+"""Tries of a rollout that fails for reasons outside the policy."""
+
+Finished = tuple[Trajectory, Forecast]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One forecast to make."""
+
+    id: str
+    question: Question
+    sample: int
+
+
+def predict(run: Run, day: date, engine: Engine) -> Summary:
+    """Roll out the questions of `day`. `engine` serves the newest checkpoint."""
+    check_training(run.config)
+    questions = run.store.question_set(train_set(day))
+    if questions is None:
+        raise RunError(f"day {day} was not asked yet; run `futureworld ask --day {day}` first")
+
+    def work() -> Summary:
+        policy = engine.policy()
+        counts = answer(run, questions, policy, Purpose.TRAIN, run.config.rollout.n, f"predict {day}")
+        return {"rollouts": sum(counts.values()), "policy_version": policy.version, "status": dict(counts)}
+
+    return run.stage("predict", day.isoformat(), work)
+
+
+def answer(
+    run: Run, questions: Sequence[Question], policy: Policy, purpose: Purpose, samples: int, title: str
+) -> Counter[str]:
+    """Fill the missing forecasts of `questions` x `samples`; returns how they ended, by status."""
+    slots = [
+        Slot(forecast_id(question.id, run.agent, policy.version, purpose, sample), question, sample)
+        for sample in range(samples)
+        for question in questions
+    ]
+    done = run.store.finished_ids(purpose, run.agent, policy.version)
+    missing = [slot for slot in slots if slot.id not in done]
+    if missing:
+        asyncio.run(_Rollouts(run, policy, purpose, tools_for(run, questions), title).all(missing))
+    ids = [slot.id for slot in slots]
+    if missing:
+        run.store.compact(f"{purpose.value}-v{policy.version}-{content_id(ids)}", ids)
+    wanted = set(ids)
+    kept = run.store.forecasts(purpose=purpose, policy_version=policy.version, agent=run.agent)
+    return Counter(forecast.status.value for forecast in kept if forecast.id in wanted)
+
+
+def tools_for(run: Run, questions: Sequence[Question]) -> list[Tool]:
+    limit = run.config.rollout.search_results
+    if run.config.control == "shuffled-observations":
+        other = shuffled(questions, run.config.seed)
+        return [SearchTool(limit, lambda question: other[question.id]), VisitTool()]
+    return [SearchTool(limit), VisitTool()]
+
+
+class _Rollouts:
+    """Many rollouts at once, one writer. The first engine failure cancels the rest."""
+
+    def __init__(self, run: Run, policy: Policy, purpose: Purpose, tools: Sequence[Tool], title: str) -> None:
+        self.run, self.policy, self.purpose, self.tools, self.title = run, policy, purpose, tools, title
+        self.finished: asyncio.Queue[Finished | None] = asyncio.Queue()
+        self.attempts: dict[str, int] = {}
+
+    async def all(self, slots: Sequence[Slot]) -> None:
+        self.attempts = self.run.store.attempts([slot.id for slot in slots])
+        gate = asyncio.Semaphore(self.run.config.rollout.concurrency)
+        with self.run.reporter.bar(self.title, len(slots)) as bar:
+            writer = asyncio.create_task(self._write(bar))
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for slot in slots:
+                        group.create_task(self._one(slot, gate))
+            except ExceptionGroup as failures:
+                raise failures.exceptions[0] from None
+            finally:
+                # What finished before a failure is kept: it may already have been paid for.
+                await self.finished.put(None)
+                await writer
+
+    async def _one(self, slot: Slot, gate: asyncio.Semaphore) -> None:
+        async with gate:
+            for attempt in range(self.attempts.get(slot.id, 0), ATTEMPTS):
+                trajectory, forecast = await self._try(slot, attempt)
+                if not forecast.status.is_failure or attempt == ATTEMPTS - 1:
+                    await self.finished.put((trajectory, forecast))
+                    return
+                self.run.store.add_failure(slot.id, attempt, forecast.status, trajectory.stop_reason.value)
+            raise RunError(
+                f"forecast {slot.id} failed {ATTEMPTS} times and was not kept; look at `show {slot.question.id}`"
+            )
+
+    async def _try(self, slot: Slot, attempt: int) -> Finished:
+        rollouts = self.run.config.rollout
+        seed = int(content_id("sample", self.run.config.seed, slot.id, attempt)[:7], 16)
+        return await rollout(
+            slot.question,
+            self.policy,
+            self.tools,
+            self.run.world,
+            config=rollouts,
+            sampling=Sampling(rollouts.temperature, rollouts.top_p, seed),
+            purpose=self.purpose,
+            agent=self.run.agent,
+            sample=slot.sample,
+            attempt=attempt,
+            clock=self.run.clock,
+        )
+
+    async def _write(self, bar: Bar) -> None:
+        """Commit what has finished, together; progress moves only after the commit."""
+        while (item := await self.finished.get()) is not None:
+            batch, last = [item], False
+            with contextlib.suppress(asyncio.QueueEmpty):
+                while True:
+                    more = self.finished.get_nowait()
+                    if more is None:
+                        last = True
+                        break
+                    batch.append(more)
+            self.run.store.add_rollouts(batch)
+            for _ in batch:
+                faults.at("predict.stored")
+            bar.advance(len(batch))
+            if last:
+                return

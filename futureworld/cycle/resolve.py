@@ -1,0 +1,63 @@
+"""Resolve: read the outcomes that are due; ask again for late ones; give up after `retry_days`."""
+
+from collections import Counter
+from datetime import date, datetime, timedelta
+
+from futureworld import faults
+from futureworld.cycle.run import Run, Summary
+from futureworld.records import Outcome, Question, QuestionState
+from futureworld.resolution.resolve import Pending, Resolved, Void
+from futureworld.resolution.resolve import resolve as read_outcome
+
+
+def resolve(run: Run, day: date) -> Summary:
+    """Read everything due on calendar day `day`: the questions of the day before, and late ones."""
+
+    def work() -> Summary:
+        now = run.schedule.resolves_at(day - timedelta(days=1))
+        due = run.store.pending(now, "train/")
+        counts, reasons = resolve_questions(run, due, now)
+        return {"due": len(due), **counts, "reasons": reasons}
+
+    return run.stage("resolve", day.isoformat(), work)
+
+
+def resolve_questions(run: Run, due: list[Question], now: datetime) -> tuple[dict[str, int], dict[str, int]]:
+    """Store what the world says of `due` at `now`; returns counts by state and by reason."""
+    counts = {state.value: 0 for state in QuestionState}
+    reasons: Counter[str] = Counter()
+    for question in due:
+        answer = read_outcome(question, run.world, now)
+        if isinstance(answer, Pending):
+            state = _late(run, question, now)
+            reasons[f"{state.value}: {answer.reason}"] += 1
+        else:
+            state = _known(run, question, answer, now)
+            if isinstance(answer, Void):
+                reasons[f"void: {answer.reason}"] += 1
+        counts[state.value] += 1
+        faults.at("resolve.stored")
+    return counts, dict(sorted(reasons.items()))
+
+
+def _known(run: Run, question: Question, answer: Resolved | Void, now: datetime) -> QuestionState:
+    resolved = isinstance(answer, Resolved)
+    run.store.add_outcome(
+        Outcome(
+            question_id=question.id,
+            revision=0,
+            value=answer.value if resolved else None,
+            reason="" if resolved else answer.reason,
+            observed_at=now,
+            evidence=answer.evidence if resolved else "",
+        )
+    )
+    return QuestionState.RESOLVED if resolved else QuestionState.VOID
+
+
+def _late(run: Run, question: Question, now: datetime) -> QuestionState:
+    """Still waiting for the world, or given up when the last retry has passed."""
+    if now < question.resolves_at + timedelta(days=run.config.schedule.retry_days):
+        return QuestionState.PENDING
+    run.store.set_state([question.id], QuestionState.EXPIRED)
+    return QuestionState.EXPIRED
