@@ -9,7 +9,6 @@ from futureworld.config import QuestionsConfig
 from futureworld.questions.build import Draw, candidates
 from futureworld.questions.filters import apply, rules
 from futureworld.questions.resample import resample
-from futureworld.questions.thresholds import generator
 from futureworld.records import Question
 from futureworld.worlds.base import World
 
@@ -34,9 +33,10 @@ def ask(
     Reads the world only as of the moment of asking. A `namespace` draws other thresholds and
     another sample (an evaluation set); ids do not depend on it nor on the seed.
     """
-    found = candidates(world, day, schedule, config, Draw(seed, namespace))
+    drawn = Draw(seed, namespace)
+    found = candidates(world, day, schedule, config, drawn)
     kept, dropped = apply(rules(world, schedule.asked_at(day)), found)
-    chosen = resample(kept, config.per_day, generator(seed, "resample", day, namespace=namespace))
+    chosen = resample(kept, config.per_day, drawn.generator("resample", day))
     if len(chosen) < len(kept):
         dropped[RESAMPLED] = len(kept) - len(chosen)
     return AskResult(tuple(chosen), len(found), dict(dropped))

@@ -4,17 +4,20 @@ A series is asked about its next due row (`calendar`), cut by the threshold rule
 An event is asked about one of its options. Sides are dealt per domain and day.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
+from typing import TypeVar
+
+import numpy as np
 
 from futureworld.clock import Schedule
 from futureworld.config import QuestionsConfig
 from futureworld.questions.calendar import Due, next_due, quantile
 from futureworld.questions.facts import event_points, series_points, typical_step
-from futureworld.questions.templates import DRAW, Times, event_question, series_question
+from futureworld.questions.templates import DRAW, Known, Times, event_question, series_question
 from futureworld.questions.thresholds import deal, draw, generator
 from futureworld.records import Event, EventStatus, Question, Series
 from futureworld.worlds.base import World
@@ -33,32 +36,48 @@ class Draw:
     seed: int
     namespace: str = ""
 
+    def generator(self, name: str, day: date, index: int = 0) -> np.random.Generator:
+        return generator(self.seed, name, day, index, self.namespace)
+
 
 @dataclass(frozen=True, slots=True)
 class SeriesTarget:
     series: Series
     due: Due
-    values: tuple[float, ...]
-    step: float
+    known: Known
+
+    @property
+    def domain(self) -> str:
+        return self.series.domain
 
 
 @dataclass(frozen=True, slots=True)
 class EventTarget:
-    """`choices` are the options that may be asked about, with their results (1.0 or 0.0)."""
+    """`choices` are the options that may be asked about, with their results (1.0 or 0.0).
+
+    `twice`: another event of the day has the same title.
+    """
 
     event: Event
-    choices: tuple[tuple[str, tuple[float, ...]], ...]
+    choices: tuple[tuple[str, Known], ...]
+    twice: bool
+
+    @property
+    def domain(self) -> str:
+        return self.event.domain
+
+
+T = TypeVar("T", SeriesTarget, EventTarget)
 
 
 def candidates(world: World, day: date, schedule: Schedule, config: QuestionsConfig, drawn: Draw) -> list[Question]:
-    """Every question of `day`: per target the first threshold, then the second, ...; by domain and id."""
-    asked_at, resolves_at = schedule.asked_at(day), schedule.resolves_at(day)
-    times = Times(world.id, day, asked_at, schedule.closes_at(day), resolves_at)
+    """Every question of `day`, by domain; a target's first threshold stands before its second one."""
+    times = Times(world.id, day, schedule.asked_at(day), schedule.closes_at(day), schedule.resolves_at(day))
     questions: list[Question] = []
-    for targets in _by_domain(series_targets(world, times, config)).values():
-        questions += _series_questions(targets, times, config, drawn)
-    for targets in _by_domain(event_targets(world, times, config)).values():
-        questions += _event_questions(targets, times, drawn)
+    for of_series in _by_domain(series_targets(world, times, config)):
+        questions += _series_questions(of_series, times, config.thresholds, drawn)
+    for of_events in _by_domain(event_targets(world, times, config)):
+        questions += _event_questions(of_events, times, drawn)
     return questions
 
 
@@ -76,47 +95,34 @@ def series_targets(world: World, times: Times, config: QuestionsConfig) -> list[
         values = tuple(point.value for point in series_points(world, series, times.asked_at))
         step = typical_step(values)
         if len(values) >= config.min_history and step > 0:
-            targets.append(SeriesTarget(series, due, values, step))
+            targets.append(SeriesTarget(series, due, Known(values, step)))
     return targets
 
 
-def _series_questions(
-    targets: Sequence[SeriesTarget], times: Times, config: QuestionsConfig, drawn: Draw
-) -> list[Question]:
+def _series_questions(targets: Sequence[SeriesTarget], times: Times, thresholds: int, drawn: Draw) -> list[Question]:
     taken: dict[str, set[Decimal]] = defaultdict(set)
     questions: list[Question] = []
-    for index in range(config.thresholds):
-        random = generator(drawn.seed, targets[0].series.domain, times.day, index, drawn.namespace)
+    for index in range(thresholds):
+        random = drawn.generator(targets[0].domain, times.day, index)
         sides = deal(len(targets), random)
         for place, side in zip(random.permutation(len(targets)), sides, strict=True):
-            target = targets[place]
-            series_id = target.series.id
-            own = generator(drawn.seed, series_id, times.day, index, drawn.namespace)
-            found = draw(target.values, target.step, side, own, taken[series_id])
-            if found is not None:
-                side_found, threshold = found
-                taken[series_id].add(threshold)
-                questions.append(_series_question(target, side_found.operator, threshold, times))
+            series, due, known = targets[place].series, targets[place].due, targets[place].known
+            own = drawn.generator(series.id, times.day, index)
+            found = draw(known.values, known.step, side, own, taken[series.id])
+            if found is None:
+                continue
+            side_found, threshold = found
+            taken[series.id].add(threshold)
+            # Answers close before the row can appear.
+            when = replace(times, closes_at=min(times.closes_at, due.earliest))
+            questions.append(series_question(series, due.date, side_found.operator, threshold, known=known, times=when))
     return questions
-
-
-def _series_question(target: SeriesTarget, operator, threshold: Decimal, times: Times) -> Question:
-    # Answers close before the row can appear.
-    closes_at = min(times.closes_at, target.due.earliest)
-    return series_question(
-        target.series,
-        target.due.date,
-        operator,
-        threshold,
-        target.values,
-        target.step,
-        Times(times.world, times.day, times.asked_at, closes_at, times.resolves_at),
-    )
 
 
 def event_targets(world: World, times: Times, config: QuestionsConfig) -> list[EventTarget]:
     """Events that start after `asked_at` for sure and are expected to be decided by `resolves_at`."""
     events = world.events(times.asked_at)
+    same = Counter((event.title, event.competition, event.date) for event in events)
     targets: list[EventTarget] = []
     for event in events:
         if event.status is not EventStatus.SCHEDULED or not times.asked_at < event.scheduled_at < times.resolves_at:
@@ -126,7 +132,7 @@ def event_targets(world: World, times: Times, config: QuestionsConfig) -> list[E
             continue
         choices = _choices(events, event, config.min_results)
         if choices:
-            targets.append(EventTarget(event, choices))
+            targets.append(EventTarget(event, choices, same[event.title, event.competition, event.date] > 1))
     return targets
 
 
@@ -151,45 +157,42 @@ def expected_duration(events: Iterable[Event], event: Event) -> timedelta | None
     return quantile(sorted(durations[-DURATIONS:]), DURATION_QUANTILE)
 
 
-def _choices(events: Sequence[Event], event: Event, min_results: int) -> tuple[tuple[str, tuple[float, ...]], ...]:
+def _choices(events: Sequence[Event], event: Event, min_results: int) -> tuple[tuple[str, Known], ...]:
     options = [option for option in event.options if option != DRAW]
-    if len(event.options) > 3:
-        # Of a large field most options never win; recent winners keep the base rate off the floor.
-        winners = [
-            other.outcome
-            for other in events
-            if other.domain == event.domain and other.status is EventStatus.RESOLVED
-        ]
-        options = [option for option in options if option in winners[-RECENT_WINNERS:]]
-    choices: list[tuple[str, tuple[float, ...]]] = []
+    if len(options) > 2:
+        # Of a large field most never win; recent winners keep the base rate off the floor.
+        decided = [other for other in events if other.domain == event.domain and other.outcome is not None]
+        winners = {other.outcome for other in decided[-RECENT_WINNERS:]}
+        options = [option for option in options if option in winners]
+    choices: list[tuple[str, Known]] = []
     for option in options:
         values = tuple(point.value for point in event_points(events, event.domain, option))
-        if len(values) >= min_results and typical_step(values) > 0:
-            choices.append((option, values))
+        step = typical_step(values)
+        if len(values) >= min_results and step > 0:
+            choices.append((option, Known(values, step)))
     return tuple(choices)
 
 
 def _event_questions(targets: Sequence[EventTarget], times: Times, drawn: Draw) -> list[Question]:
     """One question an event; the option is a coin among those that even out the last results."""
-    random = generator(drawn.seed, targets[0].event.domain, times.day, 0, drawn.namespace)
-    surplus = 0  # options that won last minus those that did not
+    surplus = 0  # options asked about that won last, minus those that did not
     questions: list[Question] = []
-    for place in random.permutation(len(targets)):
-        event = targets[place].event
-        own = generator(drawn.seed, event.id, times.day, 0, drawn.namespace)
+    for place in drawn.generator(targets[0].domain, times.day).permutation(len(targets)):
+        target, event = targets[place], targets[place].event
+        own = drawn.generator(event.id, times.day)
         wanted = 1.0 if surplus < 0 or (surplus == 0 and own.random() < 0.5) else 0.0
-        choices = [choice for choice in targets[place].choices if choice[1][-1] == wanted] or targets[place].choices
-        option, values = choices[own.integers(len(choices))]
-        surplus += 1 if values[-1] == 1.0 else -1
-        closes_at = min(times.closes_at, event.scheduled_at)
-        when = Times(times.world, times.day, times.asked_at, closes_at, times.resolves_at)
-        questions.append(event_question(event, option, values, typical_step(values), when))
+        wished = [choice for choice in target.choices if choice[1].values[-1] == wanted]
+        choices = wished or target.choices
+        option, known = choices[own.integers(len(choices))]
+        surplus += 1 if known.values[-1] == 1.0 else -1
+        when = replace(times, closes_at=min(times.closes_at, event.scheduled_at))
+        questions.append(event_question(event, option, known=known, times=when, twice=target.twice))
     return questions
 
 
-def _by_domain(targets):
-    groups = defaultdict(list)
+def _by_domain(targets: Iterable[T]) -> list[list[T]]:
+    """Targets in their domains, domains by name, order within kept."""
+    groups: dict[str, list[T]] = defaultdict(list)
     for target in targets:
-        item = target.series if isinstance(target, SeriesTarget) else target.event
-        groups[item.domain].append(target)
-    return dict(sorted(groups.items()))
+        groups[target.domain].append(target)
+    return [groups[name] for name in sorted(groups)]

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from itertools import pairwise
 
 from futureworld.records import Event, EventStatus, Series, Target, TargetKind
 from futureworld.wording import Operator
@@ -55,7 +56,7 @@ def series_points(world: World, series: Series, as_of: datetime) -> list[Point]:
         return [Point(row.date, row.value, row.published_at) for row in rows]
     return [
         Point(b.date, b.value - a.value, max(a.published_at, b.published_at))
-        for a, b in zip(rows, rows[1:], strict=False)
+        for a, b in pairwise(rows)
         if b.date - a.date == timedelta(days=1) and b.date not in series.breaks
     ]
 
@@ -91,7 +92,7 @@ def typical_step(values: Sequence[float]) -> float:
     >>> typical_step([1.0, 2.0, 1.0])
     1.0
     """
-    steps = [b - a for a, b in zip(values, values[1:], strict=False)][-STEP_WINDOW:]
+    steps = [b - a for a, b in pairwise(values)][-STEP_WINDOW:]
     if not steps:
         return 0.0
     mean = math.fsum(steps) / len(steps)

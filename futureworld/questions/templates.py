@@ -1,6 +1,5 @@
 """The words and ids of a question. Text never says where the last value stands."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -11,6 +10,7 @@ from futureworld.records import Event, Question, QuestionKind, Series, Target, T
 from futureworld.wording import Operator
 
 EVENT_THRESHOLD = 0.5
+"""Between losing (0) and winning (1)."""
 DRAW = "Draw"
 
 
@@ -25,50 +25,66 @@ class Times:
     resolves_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A target's values known when it is asked about, oldest first, and their typical step (> 0)."""
+
+    values: tuple[float, ...]
+    step: float
+
+
 def series_question(
-    series: Series, on: date, operator: Operator, threshold: Decimal, values: Sequence[float], step: float, times: Times
+    series: Series, on: date, side: Operator, threshold: Decimal, *, known: Known, times: Times
 ) -> Question:
     """A threshold question about the series' value (a cumulative one's increase) on `on`."""
     increase = series.kind == "cumulative"
     name = f"the daily increase of {series.title}" if increase else series.title
     limit = f"{threshold.normalize():f}"
-    text = f"Will {name} on {on} be {operator.words} {limit}{_unit(series)}?"
-    target = Target(TargetKind.SERIES, series.id, name, on, series.zone)
     description = (
-        f"Yes if the first published value for {on} ({series.zone}) is {operator.words} {limit};"
-        f" equal counts as {'Yes' if operator.on_equality else 'No'}. Source: {series.source}."
-        f" Last known value: {values[-1]:g}. Typical daily step: {step:g}."
+        f"Yes if the first published value for {on} ({series.zone}) is {side.words} {limit};"
+        f" equal counts as {'Yes' if side.on_equality else 'No'}. Source: {series.source}."
+        f" Last known value: {known.values[-1]:g}. Typical step: {known.step:g}."
     )
-    family = "series.increase" if increase else "series.level"
     return _question(
-        target, series.domain, series.source, family, text, description, operator, float(threshold), values, step, times
+        target=Target(TargetKind.SERIES, series.id, name, on, series.zone),
+        domain=series.domain,
+        source=series.source,
+        family="series.increase" if increase else "series.level",
+        text=f"Will {name} on {on} be {side.words} {limit}{_unit(series)}?",
+        description=description,
+        operator=side,
+        threshold=float(threshold),
+        known=known,
+        times=times,
     )
 
 
-def event_question(event: Event, option: str, values: Sequence[float], step: float, times: Times) -> Question:
-    """Whether `option` wins the event; `values` are its earlier results, 1.0 won and 0.0 not."""
-    text = f"Will {option_name(option)} win {event.title} ({event.competition}) on {event.date}?"
+def event_question(event: Event, option: str, *, known: Known, times: Times, twice: bool = False) -> Question:
+    """Whether `option` wins the event; `known` are its earlier results, 1.0 won and 0.0 not.
+
+    `twice`: another event of that day has the same title (a doubleheader), so the start is named.
+    """
+    start = f", starting {iso(event.scheduled_at)[11:16]} UTC" if twice else ""
+    text = f"Will {option_name(option)} win {event.title} ({event.competition}) on {event.date}{start}?"
     if DRAW in event.options:
         text += " A draw counts as No."
-    target = Target(TargetKind.EVENT, event.id, event.title, event.date, "UTC", option)
     description = (
         f"Yes if {option} is the recorded winner. Void if postponed or moved to another day."
         f" Scheduled {iso(event.scheduled_at)}. Source: {event.source}."
-        f" Last known result of {option}: {'won' if values[-1] == 1.0 else 'did not win'}."
+        f" Last known result of {option}: {'won' if known.values[-1] == 1.0 else 'did not win'}."
     )
     return _question(
-        target,
-        event.domain,
-        event.source,
-        "event.winner",
-        text,
-        description,
-        Operator.WINS,
-        EVENT_THRESHOLD,
-        values,
-        step,
-        times,
-        {"competition": event.competition},
+        # An event's date is as its competition writes it; no zone is recorded.
+        target=Target(TargetKind.EVENT, event.id, event.title, event.date, "UTC", option),
+        domain=event.domain,
+        source=event.source,
+        family="event.winner",
+        text=text,
+        description=description,
+        operator=Operator.WINS,
+        threshold=EVENT_THRESHOLD,
+        known=known,
+        times=times,
     )
 
 
@@ -87,6 +103,7 @@ def _unit(series: Series) -> str:
 
 
 def _question(
+    *,
     target: Target,
     domain: str,
     source: str,
@@ -95,10 +112,8 @@ def _question(
     description: str,
     operator: Operator,
     threshold: float,
-    values: Sequence[float],
-    step: float,
+    known: Known,
     times: Times,
-    metadata: Mapping[str, str] | None = None,
 ) -> Question:
     # No seed in the id: it only chooses parameters, so runs of other seeds join on equal questions.
     parameters = [target.id, target.date, target.option, operator.value, threshold]
@@ -119,7 +134,6 @@ def _question(
         asked_at=times.asked_at,
         closes_at=times.closes_at,
         resolves_at=times.resolves_at,
-        last_values=tuple(values[-WINDOW:]),
-        typical_step=step,
-        metadata=metadata or {},
+        last_values=known.values[-WINDOW:],
+        typical_step=known.step,
     )

@@ -86,18 +86,17 @@ def cut(last: float, z: float, step: float, unit: Decimal) -> Decimal:
 def draw(
     values: Sequence[float], step: float, side: Side, random: np.random.Generator, taken: Collection[Decimal] = ()
 ) -> tuple[Side, Decimal] | None:
-    """A threshold on `side` of the last of `values` that is not in `taken`; None where there is none.
+    """A threshold that puts the last of `values` on `side`, not one of `taken`; None where there is none.
 
     Where no known value is below zero, none is asked whether it falls there: that is as good as
-    decided. If the last value leaves no room above zero the direction is turned.
+    decided. If the last value leaves too little room above zero the direction is turned.
     """
-    unit, last = resolution(values), values[-1]
-    lowest = Decimal(0) if min(values) >= 0 else None
-    if lowest is not None and not side.cut_above and decimal(last) < unit:
-        side = side.turned
-    for _ in range(TRIES):
-        z = abs(float(random.standard_normal()))
-        threshold = cut(last, z if side.cut_above else -z, step, unit)
-        if threshold not in taken and (lowest is None or threshold > lowest):
-            return side, threshold
+    unit = resolution(values)
+    lowest = 0.0 if min(values) >= 0 else -math.inf
+    for way in (side, side.turned):
+        for _ in range(TRIES):
+            z = abs(float(random.standard_normal()))
+            threshold = cut(values[-1], z if way.cut_above else -z, step, unit)
+            if threshold > lowest and threshold not in taken:
+                return way, threshold
     return None
