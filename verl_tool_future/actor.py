@@ -1,0 +1,98 @@
+"""The update actor's life: made, waited for, killed with everything that it held."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from futureworld.config import Config
+from futureworld.errors import UpdateError
+from verl_tool_future.runtime import start_ray
+from verl_tool_future.transfer import Row
+from verl_tool_future.update_config import update_config
+
+RELEASE_SECONDS = 30.0
+POOL = "global_pool"
+"""How verl names the placement group of a trainer."""
+
+
+class TrainerHandle:
+    """One trainer process. A failed call leaves it unusable: `kill` it and make another.
+
+    Every method raises UpdateError with what happened in the other process.
+    """
+
+    def __init__(self, config: Config, model: Path, state: Path, run_folder: Path) -> None:
+        start_ray(config, run_folder)
+        from verl_tool_future.trainer import UpdateActor
+
+        self._actor: Any = UpdateActor.remote(update_config(config, model, state))
+
+    def version(self) -> int:
+        """The version that it resumed from or made last; waits until it is up."""
+        return self._call(self._actor.version.remote())
+
+    def step(self, rows: Sequence[Row], mini_batches: int) -> dict[str, float]:
+        return self._call(self._actor.step.remote(rows, mini_batches))
+
+    def save(self) -> None:
+        self._call(self._actor.save.remote())
+
+    def kill(self) -> None:
+        """End it at once, and wait until its workers, queue and slots are free again."""
+        import ray
+
+        if not ray.is_initialized():  # it ended with its Ray
+            return
+        ray.kill(self._actor)
+        _remove_pools()
+        deadline = time.monotonic() + RELEASE_SECONDS
+        while _held():
+            if time.monotonic() > deadline:
+                raise UpdateError(f"the trainer's Ray actors did not end within {RELEASE_SECONDS:.0f} s; end the run")
+            time.sleep(0.1)
+
+    def _call(self, reference: Any) -> Any:
+        import ray
+
+        try:
+            return ray.get(reference)
+        except ray.exceptions.RayTaskError as error:
+            raise UpdateError(
+                f"the update failed in the trainer: {_cause(error)}; see logs/ray in the run folder"
+            ) from error
+        except ray.exceptions.RayError as error:
+            first = str(error).strip().splitlines()[0]
+            raise UpdateError(
+                f"the trainer's process died ({type(error).__name__}: {first}); run again, the update starts from its base"
+            ) from error
+
+
+def _cause(error: Any) -> str:
+    cause = error.cause if error.cause is not None else error
+    text = str(cause).strip().splitlines()
+    return f"{type(cause).__name__}: {text[-1] if text else 'no message'}"
+
+
+def _pools() -> list[str]:
+    import ray
+
+    table = ray.util.placement_group_table().items()
+    return [key for key, value in table if value["state"] != "REMOVED" and value["name"].startswith(POOL)]
+
+
+def _remove_pools() -> None:
+    """A dead actor's placement group stays and keeps its slot; the next trainer would find none."""
+    import ray
+    from ray._raylet import PlacementGroupID
+    from ray.util.placement_group import PlacementGroup
+
+    for key in _pools():
+        ray.util.remove_placement_group(PlacementGroup(PlacementGroupID(bytes.fromhex(key))))
+
+
+def _held() -> bool:
+    import ray
+
+    queue = any("TransferQueue" in str(actor["name"]) for actor in ray.util.list_named_actors(all_namespaces=True))
+    return queue or bool(_pools())
