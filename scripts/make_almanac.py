@@ -144,9 +144,11 @@ def series_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def event_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Fixtures and results. The rows of postponed games are left out: the source dates them on the
+    day of the later game, so they say that a game was put off on the very day it was played."""
     kept = []
     for row in rows:
-        if row["source_repo"] not in EVENT_ORIGINS:
+        if row["source_repo"] not in EVENT_ORIGINS or row["status"] == "postponed":
             continue
         racing = row["source_repo"] == "f1db/f1db"
         names = ("id", "date", "known_from", "scheduled_at", "status", "resolved_at", "source_repo")

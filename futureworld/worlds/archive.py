@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CARDS = "world cards"
 CODE_WEIGHT = 5
-"""How often the index counts the code of a card: enough that no text with that word once is nearer."""
+"""How often the index counts the code of a card besides its text: no text with that word once is nearer."""
 INDEXES = 4
 """How many moments' indexes are kept."""
 SHOWN_VALUES = 7
@@ -47,11 +47,6 @@ def series_url(series_id: str) -> str:
 
 def event_url(event_id: str, option: str) -> str:
     return f"world://event/{quote(event_id, safe='')}/{quote(option, safe='')}"
-
-
-def series_target(series: Series, world: World) -> Target:
-    """A target of the series; its code does not depend on the date."""
-    return Target(TargetKind.SERIES, series.id, series.title, world.first_day, series.zone)
 
 
 def event_target(event: Event, option: str) -> Target:
@@ -109,8 +104,8 @@ class Archive:
                 return document
         thing = self._things.get(url)
         if isinstance(thing, Series):
-            return self._series_page(thing, as_of)
-        return self._event_page(*thing, as_of=as_of) if thing is not None else None
+            return self._series_page(thing, url, as_of)
+        return _event_page(*thing, url, as_of) if thing is not None else None
 
     @cached_property
     def _by_url(self) -> dict[str, list[Document]]:
@@ -137,13 +132,13 @@ class Archive:
             return [ids.setdefault(word, len(ids)) for word in words(text)]
 
         entries: list[_Entry] = []
-        for thing in self._things.values():
+        for url, thing in self._things.items():
             if isinstance(thing, Series):
-                card, gone_at, target = self._series_card(thing), None, series_target(thing, self._world)
+                card, gone_at, code = self._series_card(thing, url), None, self._code(thing)
             else:
-                card, gone_at, target = _event_card(*thing), thing[0].resolved_at, event_target(*thing)
-            code = f"{target.code} " * (CODE_WEIGHT - 1)
-            entries.append(_Entry(card, gone_at, tokens(f"{code} {card.title} {card.text}")))
+                card, gone_at, code = _event_card(*thing, url), thing[0].resolved_at, event_target(*thing).code
+            text = f"{f'{code} ' * CODE_WEIGHT} {card.title} {card.text}"
+            entries.append(_Entry(card, gone_at, tokens(text)))
         entries += [_Entry(row, None, tokens(f"{row.title} {row.text}")) for row in self._documents]
         return entries, list(ids)
 
@@ -165,33 +160,35 @@ class Archive:
             bm25.index((corpus, vocabulary), create_empty_token=False, show_progress=False)
         return _Index(bm25, [entry.document for entry in known], vocabulary)
 
-    def _series_card(self, series: Series) -> Document:
-        code = series_target(series, self._world).code
-        text = f"{series.id}. Code: {code}. Domain: {series.domain}. Unit: {series.unit}."
-        url = series_url(series.id)
+    def _code(self, series: Series) -> str:
+        # A series' code does not depend on the date of its target.
+        return Target(TargetKind.SERIES, series.id, series.title, self._beginning.date(), series.zone).code
+
+    def _series_card(self, series: Series, url: str) -> Document:
+        text = f"{series.id}. Code: {self._code(series)}. Domain: {series.domain}. Unit: {series.unit}."
         return Document(url, series.title, url, text, self._beginning, CARDS, series.source)
 
-    def _series_page(self, series: Series, as_of: datetime) -> Document | None:
-        card = self._series_card(series)
-        if card.published_at > as_of:
+    def _series_page(self, series: Series, url: str, as_of: datetime) -> Document | None:
+        if self._beginning > as_of:
             return None
+        card = self._series_card(series, url)
         rows = self._world.observations(series.id, as_of)[-SHOWN_VALUES:]
         known = "; ".join(f"{row.date}: {row.value:.12g}" for row in rows) or "none yet"
         return replace(card, text=f"{card.text} Last values known: {known}.")
 
-    def _event_page(self, event: Event, option: str, *, as_of: datetime) -> Document | None:
-        if event.known_from > as_of:
-            return None
-        card = _event_card(event, option)
-        if event.resolved_at is None or event.resolved_at > as_of:
-            return card
-        said = "postponed" if event.status is EventStatus.POSTPONED else f"outcome {event.outcome}"
-        return replace(card, text=f"{card.text} Known since {iso(event.resolved_at)}: {said}.")
 
-
-def _event_card(event: Event, option: str) -> Document:
-    start = iso(event.scheduled_at) if event.minute_known else f"{event.date}"
+def _event_card(event: Event, option: str, url: str) -> Document:
     code = event_target(event, option).code
-    text = f"{option}. Code: {code}. Domain: {event.domain}. {event.competition}, starts {start}."
-    url = event_url(event.id, option)
+    # The day and no hour: a recording may know no hour of the very games that were later put off.
+    text = f"{option}. Code: {code}. Domain: {event.domain}. {event.competition}, on {event.date}."
     return Document(url, event.title, url, text, event.known_from, CARDS, event.source)
+
+
+def _event_page(event: Event, option: str, url: str, as_of: datetime) -> Document | None:
+    if event.known_from > as_of:
+        return None
+    card = _event_card(event, option, url)
+    if event.resolved_at is None or event.resolved_at > as_of:
+        return card
+    said = "postponed" if event.status is EventStatus.POSTPONED else f"outcome {event.outcome}"
+    return replace(card, text=f"{card.text} Known since {iso(event.resolved_at)}: {said}.")

@@ -18,10 +18,12 @@ def bulletins(
 ) -> list[Document]:
     """One document per domain and day of publication, in no order."""
     lines: dict[tuple[str, str, date], list[tuple[str, datetime]]] = defaultdict(list)
+    units = {key: _unit(about) for key, about in series.items()}
     for row in observations:
-        about = series[row.series_id]
-        key = (about.domain, "values", row.published_at.date())
-        lines[key].append((f"{about.title}, {row.date}: {row.value:.12g}{_unit(about)}", row.published_at))
+        about, day = series[row.series_id], row.published_at.date()
+        on = "" if row.date == day else f" on {row.date}"
+        line = f"{about.title}{on}: {row.value:.12g}{units[row.series_id]}"
+        lines[about.domain, "values", day].append((line, row.published_at))
     for event in events:
         if event.resolved_at is not None:
             key = (event.domain, "results", event.resolved_at.date())
@@ -45,7 +47,7 @@ def _bulletin(domain: str, what: str, day: date, lines: list[tuple[str, datetime
         id=name,
         title=f"{domain.capitalize()}: {what} published on {day}",
         url=f"world://bulletin/{domain}/{what}/{day}",
-        text=f"{text}. Written from the rows of this world.",
+        text=f"{text}. Of {day} where no other day is named. Written from the rows of this world.",
         published_at=max(moment for _, moment in lines),
         publisher=PUBLISHER,
     )

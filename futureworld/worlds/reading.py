@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
@@ -202,16 +203,16 @@ def _observations(text: str | None, rows: Rows, latest: _Latest) -> Iterator[Obs
         message = f"column {', '.join(missing)} is missing, found {', '.join(header)}; needed are {', '.join(COLUMNS)}"
         rows.problems.append(Problem(OBSERVATIONS, 1, message))
         return
-    places = [header.index(name) for name in COLUMNS]
+    pick = itemgetter(*(header.index(name) for name in COLUMNS))
     seen: dict[tuple[str, date], int] = {}
     for cells in table:
         number = table.line_num
         try:
             if len(cells) != len(header):
                 raise _RowError(f"has {len(cells)} cells, the header {len(header)}")
-            row = _observation(*(cells[place] for place in places), known=rows.series, latest=latest)
-            if seen.setdefault((row.series_id, row.date), number) != number:
-                first = seen[row.series_id, row.date]
+            row = _observation(*pick(cells), known=rows.series, latest=latest)
+            first = seen.setdefault((row.series_id, row.date), number)
+            if first != number:
                 raise _RowError(f"{row.series_id} {row.date} is already in row {first}; keep the first published")
             yield row
         except _RowError as fault:
