@@ -11,8 +11,8 @@ MAX_LENGTH = 200
 """Characters inside the box beyond which it holds no number; bounds the work on hostile text."""
 
 _OPEN = re.compile(r"\\boxed\s*\{")
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _WRAPPED = re.compile(r"(?:\\(?:text|textbf|mathrm|mathbf))?\s*\{(?P<braces>.*)\}|\$(?P<dollars>.*)\$", re.DOTALL)
-_PERCENT = re.compile(r"(?P<number>.*\S)\s*\\?%", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
 
@@ -60,7 +60,7 @@ def spoken(text: str) -> str:
 def _balanced(text: str, start: int) -> str | None:
     """The text from `start` to the brace that closes the one before it; escaped braces do not count."""
     depth = 1
-    for match in re.compile(r"\\.|[{}]", re.DOTALL).finditer(text, start):
+    for match in _BRACE.finditer(text, start):
         depth += {"{": 1, "}": -1}.get(match.group(), 0)
         if depth == 0:
             return text[start : match.start()]
@@ -84,8 +84,8 @@ def _unwrap(content: str) -> tuple[str, bool]:
     percent = False
     while True:
         content = content.strip()
-        if not percent and (match := _PERCENT.fullmatch(content)):
-            content, percent = match["number"], True
+        if not percent and content.endswith("%"):
+            content, percent = content[:-1].removesuffix("\\"), True
         elif match := _WRAPPED.fullmatch(content):
             content = match["dollars"] if match["braces"] is None else match["braces"]
         else:

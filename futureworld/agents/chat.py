@@ -68,7 +68,7 @@ class ChatPolicy:
     async def send(self, body: Mapping[str, Any]) -> httpx.Response:
         """The endpoint's answer, after at most TRIES tries. Raises EngineError for a lost connection or a 5xx or 429
         that stays."""
-        wait = FIRST_WAIT
+        wait, found = FIRST_WAIT, ""
         for left in reversed(range(TRIES)):
             try:
                 response = await self._client.post(self._url, json=body)
@@ -136,7 +136,7 @@ def _read(response: httpx.Response) -> tuple[dict[str, Any], str | None, int]:
         used = int(usage.get("total_tokens") or 0)
         if not isinstance(message, dict) or not isinstance(message.get("content") or "", str):
             raise TypeError("message is not an object with text")
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
         raise EngineError(
             f"endpoint {response.url} did not send a chat completion"
             f" ({type(error).__name__}: {error}): {response.text[:300]}"
