@@ -25,7 +25,7 @@ from futureworld.agents.scripted import (
 from futureworld.agents.tools import SearchTool, VisitTool
 from futureworld.clock import FakeClock
 from futureworld.config import RolloutConfig
-from futureworld.errors import EngineError
+from futureworld.errors import EngineError, PolicyError
 from futureworld.questions import prompts
 from futureworld.records import (
     AnswerStatus,
@@ -291,6 +291,14 @@ def test_an_engine_that_does_not_open_is_an_error(run: Any) -> None:
 
     trajectory, _ = run(policy=OpensPolicy(refuse))
     assert (trajectory.stop_reason, trajectory.ids, trajectory.messages[0].role) == (StopReason.ERROR, (), "system")
+
+
+def test_a_policy_that_fits_no_question_is_for_a_person(run: Any) -> None:
+    def refuse() -> None:
+        raise PolicyError("the prompt has 600 tokens, but only 512 fit; raise rollout.max_tokens")
+
+    with pytest.raises(PolicyError, match="only 512 fit"):
+        run(policy=OpensPolicy(refuse))
 
 
 def test_another_policy_version_than_opened_is_an_error(run: Any) -> None:
