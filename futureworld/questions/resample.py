@@ -72,7 +72,7 @@ def spread(pool: Sequence[Question], count: int, random: np.random.Generator) ->
         chosen.append(place)
         free[place] = False
         picks[group_of[place]] += 1
-        nearest = np.maximum(nearest, (vectors @ vectors[place].T).toarray().ravel())
+        nearest = np.maximum(nearest, vectors @ vectors[place].toarray().ravel())
     return [pool[place] for place in chosen]
 
 

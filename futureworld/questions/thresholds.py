@@ -4,7 +4,8 @@
     threshold = floor((last + z * step) / unit) * unit + unit / 2,   z ~ N(0, 1)
 
 `unit` is the series' resolution (the finest decimal seen), so no value can equal a threshold and
-sign(z) alone decides on which side the last value stands. |z| is drawn from a generator seeded
+sign(z) alone decides on which side the last value stands (values finer than 1e-6 are taken as
+continuous; a threshold on the wrong side of one is drawn again). |z| is drawn from a generator seeded
 with (seed, crc32 of the target's id, day, index); direction and side are dealt, see `deal`.
 """
 
@@ -79,7 +80,8 @@ def cut(last: float, z: float, step: float, unit: Decimal) -> Decimal:
     >>> cut(3.0, 0.4, 1.0, Decimal("0.1")), cut(3.0, -0.4, 1.0, Decimal("1"))
     (Decimal('3.45'), Decimal('2.5'))
     """
-    units = (Decimal(last + z * step) / unit).to_integral_value(ROUND_FLOOR)
+    # Binary noise would put 3.897 + 0.01 just under 3.907.
+    units = (Decimal(repr(round(last + z * step, 9))) / unit).to_integral_value(ROUND_FLOOR)
     return units * unit + unit / 2
 
 
@@ -97,6 +99,7 @@ def draw(
         for _ in range(TRIES):
             z = abs(float(random.standard_normal()))
             threshold = cut(values[-1], z if way.cut_above else -z, step, unit)
-            if threshold > lowest and threshold not in taken:
+            on_side = way.operator.holds(values[-1], float(threshold)) == way.last_yes
+            if on_side and threshold > lowest and threshold not in taken:
                 return way, threshold
     return None

@@ -47,8 +47,8 @@ def resolve(question: Question, world: World, now: datetime) -> Resolution:
 
 def _series(question: Question, world: World, now: datetime) -> Resolution:
     target = question.target
-    series = world.series()[target.id]
     rows = {row.date: row for row in world.observations(target.id, now)}
+    series = world.series()[target.id]
     row = rows.get(target.date)
     if row is None:
         skipped = any(day > target.date for day in rows)
