@@ -35,20 +35,19 @@ class VerlEngine:
         self._run_folder = run_folder
         self._model = model
         self._version = 0
-        self._starts = 0
+        self._log = run_folder / "logs" / "engine.log"
+        self._next_rank = 0
         self._dead = False
         self._servers: Any = None
         self._renderer: TemplateRenderer | None = None
 
     def start(self) -> None:
-        """Start Ray where it is not up, then the servers; serves version 0. Idempotent."""
+        """Start Ray where it is not up, then the servers, which serve `model` as version 0. Idempotent."""
         if self._servers is not None:
             return
         self._renderer = renderer(self._model, self._config.rollout.max_tokens)
-        verl_config = compose(
-            decided(self._config, self._model), self._config.verl, defaults(is_cpu(self._config))
-        )
-        with self._failing("start"), quiet.into(self._run_folder / "logs" / "engine.log"):
+        with self._failing("start"), quiet.into(self._log):
+            verl_config = compose(decided(self._config, self._model), self._config.verl, defaults(is_cpu(self._config)))
             start_ray(self._config, self._run_folder)
             self._create(verl_config)
             self._set_version(self._version)
@@ -64,7 +63,7 @@ class VerlEngine:
             return
         if not (Path(path) / "config.json").exists():
             raise PolicyError(f"checkpoint {path} has no config.json; it is not a Hugging Face folder")
-        with self._failing(f"load {path}"), quiet.into(self._run_folder / "logs" / "engine.log"):
+        with self._failing(f"load {path}"), quiet.into(self._log):
             self._each_replica("abort_all_requests")
             self._each_server("collective_rpc", "reload_weights", kwargs={"weights_path": path})
             self._each_server("clear_kv_cache")
@@ -76,6 +75,8 @@ class VerlEngine:
         """The policy as it is served now; a conversation of it fails once other weights are loaded."""
         if self._servers is None or self._renderer is None:
             raise EngineError("the engine is not started; call start() first")
+        if self._dead:
+            raise EngineError(f"the engine's servers died; call restart(), or run again; see {self._log.parent}")
         return TokenPolicy(
             _Client(self).generate,
             self._renderer,
@@ -90,9 +91,7 @@ class VerlEngine:
 
     def restart(self) -> None:
         """Replace dead servers by new ones that serve the same weights as the same version."""
-        version = self._version
         self.stop()
-        self._version = version
         self.start()
 
     def stop(self) -> None:
@@ -104,8 +103,9 @@ class VerlEngine:
     def _create(self, verl_config: Any) -> None:
         from verl.workers.rollout.llm_server import LLMServerManager
 
-        first = self._starts * 64  # names of server actors must be new at every start
-        self._starts += 1
+        first = self._next_rank
+        rollout = verl_config.actor_rollout_ref.rollout
+        self._next_rank += rollout.nnodes * rollout.n_gpus_per_node  # a server's name may be used once
         self._servers = LLMServerManager.create(config=verl_config, start_rank=first)
 
     def _set_version(self, version: int) -> None:
@@ -131,16 +131,16 @@ class VerlEngine:
     @contextmanager
     def _failing(self, action: str) -> Iterator[None]:
         """Ray's errors of a dead or refusing server as EngineError."""
-        import ray
+        from ray.exceptions import RayError
 
         try:
             yield
-        except ray.exceptions.RayError as error:
-            self._dead = True
-            first = str(error).strip().splitlines()[-1]
+        except RayError as error:
+            self._dead = self._dead or _is_death(error)
+            text = str(error).strip().splitlines()
             raise EngineError(
-                f"engine {self._model}: {action} failed with {type(error).__name__}: {first};"
-                f" see {self._run_folder / 'logs'}; run the same command again to go on"
+                f"engine {self._model}: {action} failed with {type(error).__name__}: {text[-1] if text else ''};"
+                f" see {self._log.parent}; run the same command again to go on"
             ) from error
 
 
@@ -200,11 +200,13 @@ def renderer(model: Path, max_tokens: int) -> TemplateRenderer:
     try:
         shape = json.loads((model / "config.json").read_text())
     except (OSError, json.JSONDecodeError) as error:
-        raise PolicyError(f"policy folder {model}: config.json cannot be read ({error}); save the model into it") from None
+        raise PolicyError(
+            f"policy folder {model}: config.json cannot be read ({error}); save the model into it"
+        ) from None
     positions = shape.get("max_position_embeddings")
     if positions is not None and positions < max_tokens:
         raise PolicyError(
-            f"policy {model} has {positions} positions, fewer than rollout.max_tokens={max_tokens}; lower rollout.max_tokens"
+            f"policy {model} has {positions} positions, fewer than rollout.max_tokens={max_tokens}; lower that"
         )
     if not (model / "tokenizer_config.json").exists():
         raise PolicyError(f"policy folder {model} lacks tokenizer_config.json; save the tokenizer into it")
@@ -212,7 +214,8 @@ def renderer(model: Path, max_tokens: int) -> TemplateRenderer:
 
 
 def _tokenizer(model: Path) -> Any:
-    from transformers import AutoTokenizer, logging as transformers_logging
+    from transformers import AutoTokenizer
+    from transformers import logging as transformers_logging
 
     transformers_logging.set_verbosity_error()
     try:
@@ -232,6 +235,13 @@ def _generation_stops(model: Path) -> list[int]:
     return [int(i) for i in eos] if isinstance(eos, list) else [int(eos)]
 
 
+def _is_death(error: Exception) -> bool:
+    """vLLM's error class comes back through Ray under a name of both."""
+    from ray.exceptions import RayActorError
+
+    return isinstance(error, RayActorError) or "EngineDeadError" in type(error).__name__
+
+
 def _answers(address: str) -> bool:
     try:
         with urllib.request.urlopen(f"http://{address}/health", timeout=HEALTH_SECONDS) as response:
@@ -243,12 +253,13 @@ def _answers(address: str) -> bool:
 def _end(servers: Any) -> None:
     """Kill the servers' actors and give their slots back; what is dead already does not matter."""
     import ray
+    from ray.exceptions import RayError
 
     handles = [h for replica in servers.get_replicas() for h in (*replica.servers, *replica.workers)]
     for handle in [*handles, servers.global_load_balancer]:
         try:
             ray.kill(handle)
-        except (ray.exceptions.RayError, ValueError) as error:
+        except (RayError, ValueError) as error:
             logging.getLogger(__name__).debug("actor was gone: %s", error)
     for replica in servers.get_replicas():
         for group in replica.resource_pool.pgs or []:

@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 import torch
-from verl.plugin.platform import PlatformBase, PlatformRegistry
+from verl.plugin.platform import PlatformBase, PlatformRegistry, get_platform, set_platform
 
 ROLLOUT_ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB, whole
@@ -38,6 +38,9 @@ class CpuDevice(ModuleType):
     memory_allocated = memory_reserved = max_memory_allocated = max_memory_reserved = _zero
     get_rng_state = staticmethod(torch.get_rng_state)
     set_rng_state = staticmethod(torch.set_rng_state)
+
+    def get_device_name(self, *_: Any) -> str:
+        return "CPU"
 
     def mem_get_info(self, *_: Any) -> tuple[int, int]:
         memory = psutil.virtual_memory()
@@ -126,3 +129,8 @@ class CpuPlatform(PlatformBase):
 
     def cudart(self) -> Any:
         return None
+
+
+# On a CUDA machine verl takes CUDA as soon as nvidia-smi answers; a torch built without CUDA cannot follow it.
+if torch.version.cuda is None and torch.version.hip is None and get_platform().device_name == "cuda":
+    set_platform(CpuPlatform())

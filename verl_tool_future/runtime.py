@@ -36,8 +36,30 @@ CPU_ENVIRONMENT = {
     "OMP_WAIT_POLICY": "passive",
 }
 
-_started: Any = None
-_lock = threading.Lock()
+
+class _LocalRay:
+    """This process's Ray, started once whatever thread asks first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._context: Any = None
+
+    def start(self, config: Config) -> Any:
+        with self._lock:
+            if self._context is None:
+                self._context = _init(config)
+            return self._context
+
+    def stop(self) -> None:
+        with self._lock:
+            if self._context is not None:
+                import ray
+
+                ray.shutdown()
+                self._context = None
+
+
+_local = _LocalRay()
 
 
 def start_ray(config: Config, run_folder: Path | None = None) -> Any:
@@ -45,30 +67,20 @@ def start_ray(config: Config, run_folder: Path | None = None) -> Any:
 
     With `run_folder`, Ray's logs (and so those of every actor) can be read at `logs/ray` in it.
     """
-    global _started  # one Ray a process is Ray's own rule
-    with _lock:
-        if _started is None:
-            _started = _init(config)
+    context = _local.start(config)
     if run_folder is not None:
-        _link_logs(run_folder)
-    return _started
+        _link_logs(run_folder, Path(context.address_info["session_dir"]) / "logs")
+    return context
 
 
 def stop_ray() -> None:
     """End the Ray that `start_ray` started, with every actor in it; nothing where there is none."""
-    global _started
-    with _lock:
-        if _started is None:
-            return
-        import ray
-
-        ray.shutdown()
-        _started = None
+    _local.stop()
 
 
 def _init(config: Config) -> Any:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # silences a warning about num_gpus=0
     import ray
 
     environment = dict(ENVIRONMENT)
@@ -81,22 +93,16 @@ def _init(config: Config) -> Any:
         include_dashboard=False,
         log_to_driver=False,
         logging_level=logging.ERROR,
-        configure_logging=True,
         runtime_env={"env_vars": environment},
         **resources,
     )
 
 
-def _link_logs(run_folder: Path) -> None:
-    import ray
-
-    session = ray._private.worker._global_node  # Ray has no public name for its session folder
-    if session is None:
-        return
+def _link_logs(run_folder: Path, logs: Path) -> None:
     link = run_folder / "logs" / "ray"
     link.parent.mkdir(parents=True, exist_ok=True)
     link.unlink(missing_ok=True)
-    link.symlink_to(Path(session.get_logs_dir_path()))
+    link.symlink_to(logs)
 
 
 class Quiet:

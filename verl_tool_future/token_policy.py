@@ -26,9 +26,7 @@ class Sampled(Protocol):
 class Generate(Protocol):
     """Samples one turn. Raises EngineError when the engine died."""
 
-    async def __call__(
-        self, request_id: str, *, prompt_ids: list[int], sampling_params: dict[str, Any]
-    ) -> Sampled: ...
+    async def __call__(self, request_id: str, *, prompt_ids: list[int], sampling_params: dict[str, Any]) -> Sampled: ...
 
 
 class TokenPolicy:
