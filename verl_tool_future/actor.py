@@ -12,8 +12,8 @@ from verl_tool_future.transfer import Row
 from verl_tool_future.update_config import update_config
 
 RELEASE_SECONDS = 30.0
-POOL = "global_pool"
-"""How verl names the placement group of a trainer."""
+POOL, QUEUE = "global_pool", "TransferQueue"
+"""How verl names a trainer's placement group, and TransferQueue its controller: both one at a time."""
 
 
 class TrainerHandle:
@@ -54,17 +54,19 @@ class TrainerHandle:
 
     def _call(self, reference: Any) -> Any:
         import ray
+        from ray.exceptions import RayError, RayTaskError
 
         try:
             return ray.get(reference)
-        except ray.exceptions.RayTaskError as error:
+        except RayTaskError as error:
             raise UpdateError(
                 f"the update failed in the trainer: {_cause(error)}; see logs/ray in the run folder"
             ) from error
-        except ray.exceptions.RayError as error:
+        except RayError as error:
             first = str(error).strip().splitlines()[0]
             raise UpdateError(
-                f"the trainer's process died ({type(error).__name__}: {first}); run again, the update starts from its base"
+                f"the trainer's process died ({type(error).__name__}: {first}); run again, the update starts from"
+                " its base"
             ) from error
 
 
@@ -94,5 +96,5 @@ def _remove_pools() -> None:
 def _held() -> bool:
     import ray
 
-    queue = any("TransferQueue" in str(actor["name"]) for actor in ray.util.list_named_actors(all_namespaces=True))
-    return queue or bool(_pools())
+    named: list[Any] = ray.util.list_named_actors(all_namespaces=True)
+    return any(actor["name"].startswith(QUEUE) for actor in named) or bool(_pools())

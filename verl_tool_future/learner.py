@@ -109,7 +109,8 @@ class VerlLearner:
         found = marker.weight_hash if marker is not None else weight_hash(self._model)
         if found != batch.base.weight_hash:
             raise UpdateError(
-                f"weights of version {base} are {found} on disk and {batch.base.weight_hash} in the store; restore one of them"
+                f"weights of version {base} are {found} on disk and {batch.base.weight_hash} in the store; restore one"
+                " of them"
             )
 
 

@@ -7,7 +7,7 @@ TransferQueue; log-probs, advantages, loss, optimiser and checkpoint are verl's.
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import ray
@@ -57,7 +57,6 @@ class Endless:
         pass
 
 
-@register_trainer(TRAINER)
 class DelayedTrainer(PPOTrainer):
     """One step per call of `run`; `version` is the last finished one."""
 
@@ -114,18 +113,18 @@ class DelayedTrainer(PPOTrainer):
         remote = ray.remote(actor_worker())
         self.role_worker_mapping = dict.fromkeys(self.role_worker_mapping, remote)
 
-    def _compute_old_log_prob(self, batch: Any, metrics: dict[str, Any]) -> Any:
-        batch = super()._compute_old_log_prob(batch, metrics)
+    def _update_actor(self, batch: Any, metrics: dict[str, Any]) -> Any:
+        batch = super()._update_actor(batch, metrics)
         if not self.config.algorithm.rollout_correction.bypass_mode:
-            metrics.update(self._proximal_ratios(batch))
+            metrics.update(self._proximal_ratios(batch))  # in place of the ratios to the recomputed policy
         return batch
 
     def _proximal_ratios(self, batch: Any) -> dict[str, float]:
         """Raw weights of the decoupled correction: the recomputed policy over the sampler."""
         names = ["old_log_probs", "rollout_log_probs", "response_mask"]
         data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=names)
-        data = data.to_padded_tensor()
-        difference = (data["old_log_probs"].double() - data["rollout_log_probs"].double())[data["response_mask"].bool()]
+        recomputed, sampled, mask = (cast(Any, data[name]).values() for name in names)
+        difference = (recomputed.double() - sampled.double())[mask.bool()]
         cap = float(self.config.algorithm.rollout_correction.rollout_is_threshold)
         stats = RatioStats.of(difference.numpy(), cap)
         return {f"actor/futureworld/{key}": value for key, value in (stats.ratios() | stats.differences()).items()}
@@ -135,6 +134,9 @@ class DelayedTrainer(PPOTrainer):
     ) -> None:
         super()._compute_metrics(batch, metrics, timing_raw, *a, **k)
         self.metrics = dict(metrics)
+
+
+register_trainer(TRAINER)(DelayedTrainer)
 
 
 @ray.remote(num_cpus=0)
@@ -151,7 +153,8 @@ class UpdateActor:
         return self._trainer.version
 
     def step(self, rows: Sequence[Row], mini_batches: int) -> dict[str, float]:
-        return {key: float(value) for key, value in self._trainer.run(rows, mini_batches).items() if np.isscalar(value)}
+        metrics = self._trainer.run(rows, mini_batches)
+        return {key: float(value) for key, value in metrics.items() if isinstance(value, (int, float, np.number))}
 
     def save(self) -> None:
         self._trainer.save()

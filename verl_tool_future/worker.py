@@ -6,6 +6,8 @@ and the learning rate that the step was taken with (verl reports the next one).
 """
 
 import os
+from functools import reduce
+from operator import add
 from typing import Any, cast
 
 import torch
@@ -66,19 +68,14 @@ def clipped_loss(
     cap = float(config.policy_loss.rollout_correction.rollout_is_threshold)
     RECORD.add(RatioStats.of(difference.cpu().numpy(), cap))
     return compute_policy_loss_vanilla(
-        old_log_prob=old_log_prob,
-        log_prob=log_prob,
-        advantages=advantages,
-        response_mask=response_mask,
-        loss_agg_mode=loss_agg_mode,
-        config=config,
-        rollout_is_weights=rollout_is_weights,
+        old_log_prob, log_prob, advantages, response_mask, loss_agg_mode, config, rollout_is_weights
     )
 
 
 class RecordingWorker(TrainingWorker):
     def train_batch(self, data: TensorDict) -> TensorDict:
-        RECORD.begin_step(self.engine.optimizer.param_groups[0]["lr"])
+        engine: Any = self.engine  # an FSDP engine; other backends keep their optimiser elsewhere
+        RECORD.begin_step(engine.optimizer.param_groups[0]["lr"])
         return super().train_batch(data)
 
 
@@ -135,9 +132,9 @@ def _over_ranks(steps: list[RatioStats]) -> list[RatioStats]:
         return list(steps)
     gathered: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(gathered, steps)
-    return [sum(same[1:], same[0]) for same in zip(*gathered, strict=True)]
+    return [reduce(add, same) for same in zip(*gathered, strict=True)]
 
 
 def _summary(steps: list[RatioStats]) -> dict[str, float]:
     """Ratios over all steps; differences of the first only, where the weights had not yet moved."""
-    return sum(steps[1:], steps[0]).ratios() | steps[0].differences()
+    return reduce(add, steps).ratios() | steps[0].differences()
