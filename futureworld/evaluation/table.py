@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import compress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -110,11 +111,12 @@ def checkpoint_row(
 
 
 def _calibration(scored: Scored, questions: Sequence[str] | None, rng: np.random.Generator) -> tuple[float, NoiseBand]:
-    kept = np.flatnonzero(scored.answered)
-    if kept.size == 0:
+    if questions is not None and len(questions) != scored.n:
+        raise ScoreError(f"{len(questions)} question labels do not match {scored.n} answers; give one for each")
+    if not scored.answered.any():
         return math.nan, NoiseBand(math.nan, math.nan)
-    p, y = scored.p[kept], scored.y[kept]
-    labels = None if questions is None else [questions[i] for i in kept]
+    p, y = scored.p[scored.answered], scored.y[scored.answered]
+    labels = None if questions is None else list(compress(questions, scored.answered))
     return ece(p, y), ece_noise_band(p, rng=rng, questions=labels)
 
 
