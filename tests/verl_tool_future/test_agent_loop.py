@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tiny_policy import tiny_tokenizer
+from chat_policy import tiny_tokenizer
 
 from futureworld.errors import EngineError
 from futureworld.records import Question

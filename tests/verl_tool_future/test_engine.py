@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tiny_policy import TOOLS, save_tiny_policy, tiny_tokenizer
+from chat_policy import TOOLS, save_tiny_policy, tiny_tokenizer
 
 from futureworld.agents.base import Feedback, Sampling, Tape
 from futureworld.config import Config, build

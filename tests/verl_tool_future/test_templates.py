@@ -1,7 +1,7 @@
 """Chat templates as ids, on tiny tokenizers in three shapes; no engine."""
 
 import pytest
-from tiny_policy import CHATML, NO_TOOLS, TOOLS, WRAPPED, tiny_tokenizer
+from chat_policy import CHATML, NO_TOOLS, TOOLS, WRAPPED, tiny_tokenizer
 
 from futureworld.agents.base import Feedback
 from futureworld.agents.calls import text_protocol

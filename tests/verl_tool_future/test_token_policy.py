@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from chat_policy import TOOLS, tiny_tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_policy import TOOLS, tiny_tokenizer
 
 from futureworld.agents.base import Feedback, Sampling, Turn, TurnEnd
 from futureworld.errors import EngineError, PolicyError
