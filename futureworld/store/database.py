@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import Column, Connection, Engine, Table, create_engine, event, func, inspect, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError, StatementError
 
-from futureworld.errors import StoreError
+from futureworld.errors import FutureWorldError, StoreError
 from futureworld.store import schema
 
 BUSY_MS = 30_000
@@ -83,7 +83,10 @@ class Database:
         try:
             yield
         except SQLAlchemyError as error:
-            text = str(error.orig if isinstance(error, DBAPIError) else error).strip()
+            cause = error.orig if isinstance(error, StatementError) else error
+            if isinstance(cause, FutureWorldError):  # a value that a column refused
+                raise cause from None
+            text = str(cause).strip()
             raise StoreError(f"store {self.name}: {text}{_way_out(text)}") from error
 
 

@@ -91,8 +91,8 @@ class Questions(Part):
                 return False
             if outcome.revision != len(history):
                 raise StoreError(
-                    f"outcome of question {outcome.question_id} has revision {outcome.revision}, expected {len(history)};"
-                    " read the history and append to it"
+                    f"outcome of question {outcome.question_id} has revision {outcome.revision},"
+                    f" expected {len(history)}; read the history and append to it"
                 )
             connection.execute(schema.outcomes.insert().values(codec.outcome_row(outcome)))
             _set_state(connection, [outcome.question_id], state)
