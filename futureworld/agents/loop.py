@@ -30,7 +30,7 @@ from futureworld.agents.sanitize import sanitize
 from futureworld.agents.tools import SEARCH
 from futureworld.clock import Clock
 from futureworld.config import RolloutConfig
-from futureworld.errors import EngineError, PolicyError
+from futureworld.errors import EngineDeadError, EngineError, PolicyError
 from futureworld.questions import prompts
 from futureworld.records import (
     AnswerStatus,
@@ -68,8 +68,8 @@ async def rollout(
     """Play one rollout to its end; its trajectory and forecast share an id.
 
     A policy's mistake, a limit and a failure outside the policy are all results, told apart by
-    `stop_reason` and `status`. Only cancellation and PolicyError are raised. The token limit is over prompt and
-    response; `monotonic` (seconds) measures `config.max_seconds`. `agent` is the name in the
+    `stop_reason` and `status`. Only cancellation, PolicyError and EngineDeadError
+    are raised. The token limit is over prompt and response; `monotonic` (seconds) measures `config.max_seconds`. `agent` is the name in the
     records, the policy's own where None.
     """
     version = policy.version
@@ -89,7 +89,7 @@ async def rollout(
         conversation = policy.open(tuple(play.messages), schemas, sampling, f"{identity}-{attempt}")
         end = await play.run(conversation)
         tape = _checked_tape(identity, conversation, version)
-    except PolicyError:  # a folder or template that fits no rollout is for a person to mend
+    except (PolicyError, EngineDeadError):  # not this rollout's failure: every other one would end the same
         raise
     except Exception as error:  # a failed rollout is data; cancellation is not an Exception and passes
         logger.warning("rollout %s of question %s failed: %s: %s", identity, question.id, type(error).__name__, error)

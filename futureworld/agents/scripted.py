@@ -4,11 +4,12 @@ It keeps ids, spans and log-probs as a real token policy does; a token is three 
 which makes lengths like those of a real tokenizer.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from futureworld.agents.base import Conversation, Feedback, Policy, Sampling, Tape, Turn, TurnEnd
-from futureworld.agents.calls import parse_calls
+from futureworld.agents.calls import CLOSE, OPEN, parse_calls
 from futureworld.records import Message, Role, Span, content_id
 
 Script = Callable[[Sequence[Message]], Sequence[str]]
@@ -29,13 +30,14 @@ def search_then(answer: Callable[[str], float]) -> Script:
 
     def script(messages: Sequence[Message]) -> Sequence[str]:
         code = messages[-1].text.rpartition("Code: ")[2]
-        return (f"{search_call(code)}", f"My answer is \\boxed{{{answer(code):.6g}}}")
+        return (search_call(code), f"My answer is \\boxed{{{answer(code):.6g}}}")
 
     return script
 
 
 def search_call(query: str) -> str:
-    return f'<tool_call>\n{{"name": "search", "arguments": {{"query": "{query}"}}}}\n</tool_call>'
+    call = {"name": "search", "arguments": {"query": query}}
+    return f"{OPEN}\n{json.dumps(call)}\n{CLOSE}"
 
 
 class ScriptedConversation:
