@@ -97,6 +97,11 @@ def option_name(option: str) -> str:
     return option.replace("-", " ").title() if option.islower() else option
 
 
+def source_url(source: str) -> str:
+    """Where a source is found: `owner/name` is a GitHub repository; "" of one known by name only."""
+    return f"https://github.com/{source}" if source.count("/") == 1 and " " not in source else ""
+
+
 def _unit(series: Series) -> str:
     known = not series.unit or series.unit.lower() in series.title.lower()
     return "" if known else f" {series.unit}"
@@ -126,7 +131,7 @@ def _question(
         domain=domain,
         family=family,
         source=source,
-        source_url="",
+        source_url=source_url(source),
         resolver=target.kind.value,
         operator=operator,
         threshold=threshold,

@@ -65,13 +65,9 @@ def resolution(values: Sequence[float]) -> Decimal:
     >>> resolution([1.0, 2.25]), resolution([3.0])
     (Decimal('0.01'), Decimal('1'))
     """
-    decimals = (-int(decimal(value).normalize().as_tuple().exponent) for value in values)
-    return Decimal(1).scaleb(-max(0, *decimals))
-
-
-def decimal(value: float) -> Decimal:
-    """`value` without float noise: rounded to six decimals."""
-    return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-MAX_DECIMALS))
+    exact = np.round(values, MAX_DECIMALS)
+    decimals = next(k for k in range(MAX_DECIMALS + 1) if np.array_equal(np.round(values, k), exact))
+    return Decimal(1).scaleb(-decimals)
 
 
 def cut(last: float, z: float, step: float, unit: Decimal) -> Decimal:
