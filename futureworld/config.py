@@ -29,9 +29,9 @@ class ScheduleConfig(Section):
     resolve_at: time = time(20, 30)
     """Wall time at which outcomes are read, the next day."""
     zone: str = "Asia/Shanghai"
-    answer_hours: float = Field(4.0, gt=0, le=24)
+    answer_hours: float = Field(default=4.0, gt=0, le=24)
     """How long an answer may take."""
-    retry_days: int = Field(3, ge=0, le=60)
+    retry_days: int = Field(default=3, ge=0, le=60)
     """Days for which a missing outcome is asked for again; 0 throws late questions away, as the paper does."""
 
     def schedule(self) -> Schedule:
@@ -39,71 +39,71 @@ class ScheduleConfig(Section):
 
 
 class QuestionsConfig(Section):
-    per_day: int = Field(96, ge=1, le=20000)
+    per_day: int = Field(default=96, ge=1, le=20000)
     """Questions asked a day, after filters and resampling."""
-    thresholds: int = Field(2, ge=1, le=8)
+    thresholds: int = Field(default=2, ge=1, le=8)
     """At most this many thresholds for one target and day."""
-    min_history: int = Field(12, ge=2)
+    min_history: int = Field(default=12, ge=2)
     """Known values a target needs before it is asked about."""
-    min_results: int = Field(7, ge=1)
+    min_results: int = Field(default=7, ge=1)
     """Known results the asked side of an event needs."""
 
 
 class RolloutConfig(Section):
-    n: int = Field(8, ge=1, le=1024)
+    n: int = Field(default=8, ge=1, le=1024)
     """Rollouts per question: the GRPO group."""
-    temperature: float = Field(1.0, ge=0, le=2)
-    top_p: float = Field(1.0, gt=0, le=1)
-    max_turns: int = Field(4, ge=1, le=64)
+    temperature: float = Field(default=1.0, ge=0, le=2)
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    max_turns: int = Field(default=4, ge=1, le=64)
     """Turns of the policy in one rollout."""
-    max_tokens: int = Field(512, ge=16)
+    max_tokens: int = Field(default=512, ge=16)
     """Tokens of prompt, turns and observations together."""
-    max_turn_tokens: int = Field(48, ge=1)
+    max_turn_tokens: int = Field(default=48, ge=1)
     """Tokens of one turn."""
-    max_seconds: float = Field(300.0, gt=0)
+    max_seconds: float = Field(default=300.0, gt=0)
     """Seconds of one rollout; running over is a failure outside the policy."""
-    reminders: int = Field(1, ge=0, le=4)
+    reminders: int = Field(default=1, ge=0, le=4)
     """How often an answer without a search is sent back."""
-    search_results: int = Field(1, ge=1, le=20)
+    search_results: int = Field(default=1, ge=1, le=20)
     """Hits a search shows."""
-    concurrency: int = Field(192, ge=1)
+    concurrency: int = Field(default=192, ge=1)
     """Rollouts in flight."""
 
 
 class RewardConfig(Section):
-    missing: float = Field(-1.0, le=0)
+    missing: float = Field(default=-1.0, le=0)
     """Reward of a rollout without an answer or without a search."""
 
 
 class UpdateConfig(Section):
-    learning_rate: float = Field(4e-4, gt=0)
-    warmup_days: int = Field(3, ge=0)
+    learning_rate: float = Field(default=4e-4, gt=0)
+    warmup_days: int = Field(default=3, ge=0)
     """Updates over which the learning rate rises linearly."""
-    mini_batches: int = Field(4, ge=1)
+    mini_batches: int = Field(default=4, ge=1)
     """Optimiser steps in one update."""
-    epochs: int = Field(1, ge=1)
-    clip: float = Field(0.2, gt=0, lt=1)
+    epochs: int = Field(default=1, ge=1)
+    clip: float = Field(default=0.2, gt=0, lt=1)
     """PPO clip range."""
-    grad_norm: float = Field(0.5, gt=0)
-    weight_decay: float = Field(0.01, ge=0)
+    grad_norm: float = Field(default=0.5, gt=0)
+    weight_decay: float = Field(default=0.01, ge=0)
     normalize_std: bool = False
     """Divide advantages by the group's standard deviation."""
     correction: Literal["bypass", "decoupled"] = "bypass"
     """bypass: the ratio is taken against the sampler; decoupled: against a recomputed proximal policy."""
-    max_weight: float = Field(2.0, gt=1)
+    max_weight: float = Field(default=2.0, gt=1)
     """Truncation of decoupled importance weights."""
 
 
 class EvaluateConfig(Section):
-    days: int = Field(28, ge=1)
+    days: int = Field(default=28, ge=1)
     """Days after the last training outcome over which the fixed set is spread."""
-    per_day: int = Field(20, ge=1)
+    per_day: int = Field(default=20, ge=1)
     """Questions a day; days x per_day is the size of the set."""
-    samples: int = Field(1, ge=1)
+    samples: int = Field(default=1, ge=1)
     """Samples a question for every checkpoint."""
-    end_samples: int = Field(4, ge=1)
+    end_samples: int = Field(default=4, ge=1)
     """Samples a question for the first and the last checkpoint."""
-    bootstrap: int = Field(2000, ge=100)
+    bootstrap: int = Field(default=2000, ge=100)
 
 
 class Config(Section):
@@ -112,7 +112,7 @@ class Config(Section):
     policy: str = "pocket"
     """`pocket`, or the folder of a Hugging Face causal LM with tokenizer and chat template."""
     start: date = date(2026, 5, 4)
-    days: int = Field(8, ge=1, le=3650)
+    days: int = Field(default=8, ge=1, le=3650)
     seed: int = 0
     store: str = ""
     """Database URL; empty means SQLite in the run folder."""

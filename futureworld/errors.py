@@ -9,7 +9,8 @@
     ├── RunError         a run folder: its config, its days, its stages
     ├── QuestionError    a question that must not be asked
     ├── PolicyError      a policy folder or an endpoint
-    ├── EngineError      the inference servers died or refused
+    ├── EngineError      a request to the inference servers failed
+    │   └── EngineDeadError  the servers are gone: every later request would fail too
     ├── ScoreError       a value that cannot be scored
     └── UpdateError      a batch, an optimiser step, a checkpoint
 
@@ -55,6 +56,10 @@ class PolicyError(FutureWorldError):
 
 
 class EngineError(FutureWorldError):
+    pass
+
+
+class EngineDeadError(EngineError):
     pass
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from futureworld.config import Config
-from futureworld.errors import EngineError, PolicyError
+from futureworld.errors import EngineDeadError, EngineError, PolicyError
 from verl_tool_future.composition import compose, is_cpu
 from verl_tool_future.runtime import quiet, start_ray
 from verl_tool_future.templates import TemplateRenderer
@@ -138,7 +138,7 @@ class VerlEngine:
         except RayError as error:
             self._dead = self._dead or _is_death(error)
             text = str(error).strip().splitlines()
-            raise EngineError(
+            raise (EngineDeadError if self._dead else EngineError)(
                 f"engine {self._model}: {action} failed with {type(error).__name__}: {text[-1] if text else ''};"
                 f" see {self._log.parent}; run the same command again to go on"
             ) from error

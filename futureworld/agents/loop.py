@@ -68,9 +68,9 @@ async def rollout(
     """Play one rollout to its end; its trajectory and forecast share an id.
 
     A policy's mistake, a limit and a failure outside the policy are all results, told apart by
-    `stop_reason` and `status`. Only cancellation, PolicyError and EngineDeadError
-    are raised. The token limit is over prompt and response; `monotonic` (seconds) measures `config.max_seconds`. `agent` is the name in the
-    records, the policy's own where None.
+    `stop_reason` and `status`. Only cancellation, PolicyError and EngineDeadError are raised. The
+    token limit is over prompt and response; `monotonic` (seconds) measures `config.max_seconds`.
+    `agent` is the name in the records, the policy's own where None.
     """
     version = policy.version
     agent = agent or policy.name

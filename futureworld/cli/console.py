@@ -15,7 +15,8 @@ class RichReporter:
     def __init__(self) -> None:
         from rich.console import Console
 
-        self._console = Console(stderr=True, highlight=False)
+        # The stream of now: libraries that start later may be sent to a log file.
+        self._console = Console(file=sys.stderr, highlight=False)
 
     def line(self, text: str) -> None:
         self._console.print(text, markup=False)

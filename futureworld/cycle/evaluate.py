@@ -113,7 +113,10 @@ def score(run: Run) -> Evaluation:
 
     def row(checkpoint: Checkpoint, samples: Samples) -> CheckpointRow:
         p, labels, groups = flatten(samples, y, clusters)
-        return checkpoint_row(checkpoint.version, checkpoint.day, p, labels, groups, rng=rng(), replicates=replicates)
+        names = flatten(samples, y, [question.id for question in questions])[2]
+        return checkpoint_row(
+            checkpoint.version, checkpoint.day, p, labels, groups, rng=rng(), replicates=replicates, questions=names
+        )
 
     def mean_row(checkpoint: Checkpoint, samples: Samples) -> CheckpointRow:
         return row(checkpoint, [[p] for p in mean_of_samples(samples)])

@@ -78,7 +78,7 @@ def tools_for(run: Run, questions: Sequence[Question]) -> list[Tool]:
     limit = run.config.rollout.search_results
     if run.config.control == "shuffled-observations":
         other = shuffled(questions, run.config.seed)
-        return [SearchTool(limit, lambda question: other[question.id]), VisitTool()]
+        return [SearchTool(limit, lambda question: other[question.id])]  # a visit would show the truth
     return [SearchTool(limit), VisitTool()]
 
 

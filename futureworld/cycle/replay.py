@@ -60,6 +60,8 @@ def replay(run: Run, clock: FakeClock) -> Replayed:
     began = time.monotonic()
     tracking = tracker(run.config, run.folder)
     with MemoryWatch() as memory, workers(run) as crew:
+        if not all(run.store.finished("update", moment.day.isoformat()) for moment in moments(run) if not moment.asks):
+            crew.learner()  # comes up in the background while the engine starts
         for moment in moments(run):
             clock.move_to(moment.at)
             done = do(run, moment, crew)

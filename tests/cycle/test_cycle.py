@@ -1,0 +1,292 @@
+"""The cycle over real days of the almanac: the same rows however often, and wherever it was killed."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cycle_parts import NotebookLearner, make_policy, opened, play, small_config
+
+from futureworld import faults
+from futureworld.agents.base import Sampling
+from futureworld.agents.scripted import ScriptedEngine, ScriptedPolicy, search_then
+from futureworld.config import load
+from futureworld.cycle.ask import ask, train_set
+from futureworld.cycle.controls import permuted, shuffled
+from futureworld.cycle.day import Workers, do, do_day, moments
+from futureworld.cycle.predict import predict
+from futureworld.cycle.run import Run, open_run
+from futureworld.cycle.update import make_batch
+from futureworld.errors import ConfigError, EngineDeadError, RunError
+from futureworld.records import AnswerStatus, Observation, Purpose, QuestionState
+
+DAY = date(2026, 5, 4)
+
+
+def rows(run: Run) -> dict[str, Any]:
+    """What must be equal however the run came about."""
+    questions = [q for day in run.days for q in run.store.question_set(train_set(day)) or ()]
+    ids = [question.id for question in questions]
+    return {
+        "questions": questions,
+        "outcomes": {name: outcome.value for name, outcome in run.store.outcomes(ids).items()},
+        "forecasts": [(f.id, f.probability) for f in run.store.forecasts(purpose=Purpose.TRAIN)],
+        "updates": [(update.version, update.trajectory_ids, update.ages) for update in run.store.updates()],
+        "checkpoints": [(checkpoint.version, checkpoint.weight_hash) for checkpoint in run.store.checkpoints()],
+    }
+
+
+def test_two_days_make_two_updates(tmp_path: Path) -> None:
+    with opened(tmp_path, small_config(tmp_path)) as (run, clock, learner):
+        play(run, clock, learner)
+        kept = rows(run)
+        assert [version for version, _ in kept["checkpoints"]] == [0, 1, 2]
+        assert len(kept["questions"]) == 24
+        assert len(kept["forecasts"]) == 24 * 3
+        first, second = learner.batches
+        # The first day's batch holds only its own questions; each trajectory is trained once.
+        assert {member.trajectory.day for member in first.members} == {DAY}
+        assert {member.age for member in first.members} == {1}
+        used = [member.trajectory.id for batch in learner.batches for member in batch.members]
+        assert len(used) == len(set(used))
+        # Sampled by version 0 on both days: the update of the first day came after the second was asked.
+        assert {member.trajectory.policy_version for member in second.members} == {0}
+
+
+def test_rewards_are_minus_the_squared_error(tmp_path: Path) -> None:
+    with opened(tmp_path, small_config(tmp_path, "days=1")) as (run, clock, learner):
+        play(run, clock, learner, answer=lambda _: 0.9)
+        outcomes = run.store.outcomes([m.trajectory.question_id for m in learner.batches[0].members])
+        for member in learner.batches[0].members:
+            expected = -0.01 if outcomes[member.trajectory.question_id].value == 1.0 else -0.81
+            assert member.reward == pytest.approx(expected)
+
+
+def test_a_repeat_changes_nothing(tmp_path: Path) -> None:
+    config = small_config(tmp_path)
+    with opened(tmp_path, config) as (run, clock, learner):
+        play(run, clock, learner)
+        before, jobs = rows(run), run.store.jobs()
+        play(run, clock, learner)
+        assert (rows(run), run.store.jobs(), len(learner.batches)) == (before, jobs, 2)
+    with opened(tmp_path, config) as (run, clock, learner):
+        play(run, clock, learner)
+        assert rows(run) == before
+        assert learner.batches == []
+
+
+@pytest.mark.parametrize(
+    ("place", "passage"),
+    [
+        ("predict.stored", 1),
+        ("predict.stored", 11),
+        ("predict.stored", 36),
+        ("predict.stored", 65),
+        ("resolve.stored", 1),
+        ("resolve.stored", 20),
+        ("update.learned", 1),
+        ("update.stored", 1),
+        ("update.stored", 2),
+    ],
+)
+def test_e9_killed_anywhere_ends_the_same(tmp_path: Path, place: str, passage: int) -> None:
+    config = small_config(tmp_path)
+    with opened(tmp_path / "whole", config) as (run, clock, learner):
+        play(run, clock, learner)
+        expected = rows(run)
+    faults.arm(place, KeyboardInterrupt(place), passage=passage)
+    with pytest.raises(BaseException, match=place), opened(tmp_path, config) as (run, clock, learner):
+        play(run, clock, learner)
+    with opened(tmp_path, config) as (run, clock, learner):
+        play(run, clock, learner)
+        assert rows(run) == expected
+
+
+class Late:
+    """The almanac with every value of one domain published `days` later than it was."""
+
+    def __init__(self, world: Any, domain: str, days: int) -> None:
+        self._world, self._domain, self._delay = world, domain, timedelta(days=days)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._world, name)
+
+    def observations(self, series_id: str, as_of: datetime) -> list[Observation]:
+        late = self._world.series()[series_id].domain == self._domain
+        return self._world.observations(series_id, as_of - self._delay if late else as_of)
+
+
+def late_run(run: Run, days: int) -> Run:
+    """The same run whose domain with most questions on the first day turns late after asking."""
+    counts = Counter(
+        question.domain for question in run.store.question_set(train_set(DAY)) or () if "-" not in question.id
+    )
+    series = {s.domain for s in run.world.series().values()}
+    domain = max((name for name in counts if name in series), key=lambda name: (counts[name], name))
+    return replace(run, world=Late(run.world, domain, days))
+
+
+def play_late(run: Run, clock: Any, learner: NotebookLearner, days: int) -> Run:
+    ask(run, DAY)
+    later = late_run(run, days)
+    play(later, clock, learner)
+    return later
+
+
+def test_late_outcomes_join_a_later_update_with_their_age(tmp_path: Path) -> None:
+    config = small_config(tmp_path, "days=4", "schedule.retry_days=3")
+    with opened(tmp_path, config) as (run, clock, learner):
+        play_late(run, clock, learner, days=2)
+        ages = {member.age for batch in learner.batches for member in batch.members if member.trajectory.day == DAY}
+        assert ages == {1, 3}
+        states = run.store.states([q.id for q in run.store.question_set(train_set(DAY)) or ()])
+        assert set(states.values()) == {QuestionState.RESOLVED}
+
+
+def test_retry_days_zero_throws_late_questions_away(tmp_path: Path) -> None:
+    config = small_config(tmp_path, "days=4", "schedule.retry_days=0")
+    with opened(tmp_path, config) as (run, clock, learner):
+        play_late(run, clock, learner, days=2)
+        states = Counter(run.store.states([q.id for q in run.store.question_set(train_set(DAY)) or ()]).values())
+        assert states[QuestionState.EXPIRED] > 0
+        assert states[QuestionState.PENDING] == 0
+        assert {member.age for batch in learner.batches for member in batch.members} == {1}
+
+
+def test_d4_a_failure_outside_the_policy_leaves_its_group(tmp_path: Path) -> None:
+    class Breaking(ScriptedPolicy):
+        """Its first sample of every question always fails; the others do not."""
+
+        def open(self, messages: Any, tools: Any, sampling: Sampling, request_id: str) -> Any:
+            if request_id.rsplit("-", 1)[0] in broken:
+                raise RuntimeError("the socket closed")
+            return super().open(messages, tools, sampling, request_id)
+
+    from futureworld.records import forecast_id
+
+    with opened(tmp_path, small_config(tmp_path, "days=1")) as (run, clock, learner):
+        ask(run, DAY)
+        questions = run.store.question_set(train_set(DAY)) or ()
+        broken = {forecast_id(q.id, run.agent, 0, Purpose.TRAIN, 0) for q in questions}
+
+        class Engine(ScriptedEngine):
+            def policy(self) -> Any:
+                return Breaking(search_then(lambda _: 0.7))
+
+        engine = Engine(search_then(lambda _: 0.7))
+        for moment in moments(run):
+            clock.move_to(moment.at)
+            do(run, moment, Workers(lambda: engine, lambda: learner))
+        (batch,) = learner.batches
+        assert {member.trajectory.sample for member in batch.members} == {1, 2}
+        assert batch.dropped["failed outside the policy"] == 12
+        failed = [f for f in run.store.forecasts(purpose=Purpose.TRAIN) if f.sample == 0]
+        assert {f.status for f in failed} == {AnswerStatus.ERROR}
+        assert {f.attempt for f in failed} == {2}  # tried three times, kept once
+
+
+def test_f3_a_dead_engine_ends_the_stage_and_keeps_what_was_finished(tmp_path: Path) -> None:
+    class Dying(ScriptedPolicy):
+        opened = 0
+
+        def open(self, messages: Any, tools: Any, sampling: Sampling, request_id: str) -> Any:
+            Dying.opened += 1
+            if Dying.opened > 10:
+                raise EngineDeadError("the engine's servers died")
+            return super().open(messages, tools, sampling, request_id)
+
+    class Engine(ScriptedEngine):
+        def policy(self) -> Any:
+            return Dying(search_then(lambda _: 0.7))
+
+    config = small_config(tmp_path, "days=1", "rollout.concurrency=4")
+    with opened(tmp_path, config) as (run, clock, learner):
+        ask(run, DAY)
+        with pytest.raises(EngineDeadError, match="servers died"):
+            predict(run, DAY, Engine(search_then(lambda _: 0.7)))
+        kept = {f.id for f in run.store.forecasts(purpose=Purpose.TRAIN)}
+        assert 0 < len(kept) <= 10
+        assert run.store.finished("predict", DAY.isoformat()) is None
+        play(run, clock, learner)
+        assert kept < {f.id for f in run.store.forecasts(purpose=Purpose.TRAIN)}
+
+
+def test_d3_a_group_of_one_is_dropped_and_counted(tmp_path: Path) -> None:
+    with opened(tmp_path, small_config(tmp_path, "days=1", "rollout.n=2")) as (run, clock, learner):
+        play(run, clock, learner)
+    config = small_config(tmp_path, "rollout.n=1")
+    with opened(tmp_path / "one", config) as (run, _, _), pytest.raises(ConfigError, match="group of one"):
+        predict(run, DAY, ScriptedEngine(search_then(lambda _: 0.7)))
+
+
+def test_permuted_outcomes_keep_each_domain_and_the_store(tmp_path: Path) -> None:
+    config = small_config(tmp_path, "days=1", "questions.per_day=60", "control=permuted-outcomes")
+    with opened(tmp_path, config) as (run, clock, learner):
+        play(run, clock, learner, answer=lambda _: 1.0)
+        questions = {q.id: q for q in run.store.question_set(train_set(DAY)) or ()}
+        true = {name: o.value for name, o in run.store.outcomes(questions).items() if o.value is not None}
+        joined = {m.trajectory.question_id: 1.0 + m.reward for m in learner.batches[0].members}
+        assert joined != true
+        for domain in {q.domain for q in questions.values()}:
+            names = [name for name in true if questions[name].domain == domain]
+            assert sorted(true[name] for name in names) == sorted(joined[name] for name in names)
+        assert permuted(true, questions, seed=0) == permuted(true, questions, seed=0)
+
+
+def test_shuffled_observations_come_from_another_question(tmp_path: Path) -> None:
+    with opened(tmp_path, small_config(tmp_path)) as (run, _, _):
+        ask(run, DAY)
+        questions = run.store.question_set(train_set(DAY)) or ()
+        other = shuffled(questions, seed=3)
+        assert all(other[question.id].id != question.id for question in questions)
+        assert {question.id for question in other.values()} == {question.id for question in questions}
+
+
+def test_another_configuration_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path, small_config(tmp_path)):
+        pass
+    changed = small_config(tmp_path, "rollout.n=4")
+    with pytest.raises(RunError, match=r"rollout\.n: 3 there, 4 given"), opened(tmp_path, changed):
+        pass
+
+
+def test_a_busy_run_names_its_holder(tmp_path: Path) -> None:
+    config = small_config(tmp_path)
+    with opened(tmp_path, config), pytest.raises(Exception, match="futureworld"), opened(tmp_path, config):
+        pass
+
+
+def test_predict_before_ask_says_what_to_do(tmp_path: Path) -> None:
+    with (
+        opened(tmp_path, small_config(tmp_path)) as (run, _, _),
+        pytest.raises(RunError, match="futureworld ask --day 2026-05-04"),
+    ):
+        predict(run, DAY, ScriptedEngine(search_then(lambda _: 0.7)))
+
+
+def test_a_day_does_what_the_clock_allows(tmp_path: Path) -> None:
+    with opened(tmp_path, small_config(tmp_path)) as (run, clock, learner):
+        workers = Workers(lambda: ScriptedEngine(search_then(lambda _: 0.5)), lambda: learner)
+        assert list(do_day(run, DAY, workers)) == ["collect", "ask", "predict"]
+        assert do_day(run, DAY + timedelta(days=1), workers) == {}
+        clock.move_to(run.schedule.resolves_at(DAY))
+        assert list(do_day(run, DAY + timedelta(days=1), workers)) == ["collect", "ask", "predict", "resolve", "update"]
+
+
+def test_e6_batch_names_its_base(tmp_path: Path) -> None:
+    with opened(tmp_path, small_config(tmp_path)) as (run, clock, learner):
+        play(run, clock, learner)
+        assert [(batch.base.version, batch.step) for batch in learner.batches] == [(0, 1), (1, 2)]
+        assert make_batch(run, DAY + timedelta(days=9)).members == ()
+
+
+def test_a_policy_folder_without_tokenizer_is_refused(tmp_path: Path) -> None:
+    folder = make_policy(tmp_path / "p")
+    (folder / "tokenizer_config.json").unlink()
+    with (
+        pytest.raises(Exception, match=r"lacks tokenizer_config\.json"),
+        open_run(tmp_path / "run", load(None, [f"policy={folder}"])),
+    ):
+        pass
