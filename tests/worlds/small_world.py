@@ -2,8 +2,13 @@
 
 import gzip
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from hypothesis import strategies as st
+
+from futureworld.clock import parse_utc
 
 SERIES = {
     "id": "river.level",
@@ -47,6 +52,12 @@ RANKING = {
     "published_at": "2026-03-03T10:00:00Z",
     "items": [{"rank": 2, "name": "Tide"}, {"rank": 1, "name": "Moon"}],
 }
+
+
+def moments(first: str, last: str) -> st.SearchStrategy[datetime]:
+    """Whole seconds between two moments, in UTC."""
+    start, end = parse_utc(first), parse_utc(last)
+    return st.integers(0, int((end - start).total_seconds())).map(lambda seconds: start + timedelta(seconds=seconds))
 
 
 def write_world(
