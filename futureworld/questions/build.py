@@ -1,6 +1,6 @@
 """Candidates: every question a day allows, from what was knowable when it is asked.
 
-A series is asked about its next due row (`calendar`), cut by the threshold rule (`thresholds`).
+A series is asked about its next due row (`due`), cut by the threshold rule (`thresholds`).
 An event is asked about one of its options. Sides are dealt per domain and day.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from futureworld.clock import Schedule
 from futureworld.config import QuestionsConfig
-from futureworld.questions.calendar import Due, next_due, quantile
+from futureworld.questions.due import Due, next_due, quantile
 from futureworld.questions.facts import event_points, series_points, typical_step
 from futureworld.questions.templates import DRAW, Known, Times, event_question, series_question
 from futureworld.questions.thresholds import deal, draw, generator

@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from futureworld.records import Question
 
@@ -54,6 +53,8 @@ def spread(pool: Sequence[Question], count: int, random: np.random.Generator) ->
     Each pick comes from the group (direction, side of the last value) with the fewest picks so
     far, so that the sides stay as even as they were dealt.
     """
+    from sklearn.feature_extraction.text import TfidfVectorizer  # takes a second to import
+
     if count >= len(pool):
         return list(pool)
     tiers = _tiers(pool)

@@ -3,7 +3,7 @@ from datetime import date, timedelta
 from hand_world import DAY, ONE, at, rows, series
 
 from futureworld.clock import Schedule
-from futureworld.questions.calendar import next_due, quantile, weekday_pattern
+from futureworld.questions.due import next_due, quantile, weekday_pattern
 from futureworld.records import Observation
 
 NOON = at(DAY, 12)  # 20:00 in Shanghai
