@@ -28,6 +28,8 @@ DURATION_QUANTILE = 0.9
 RECENT_WINNERS = 10
 """Events whose winners an event of more than three options asks about."""
 
+MARKET_OPTIONS = {"Yes", "No"}
+
 
 @dataclass(frozen=True, slots=True)
 class Draw:
@@ -126,6 +128,9 @@ def event_targets(world: World, times: Times, config: QuestionsConfig) -> list[E
     targets: list[EventTarget] = []
     for event in events:
         if event.status is not EventStatus.SCHEDULED or not times.asked_at < event.scheduled_at < times.resolves_at:
+            continue
+        # A market may settle before its close, so its schedule does not say that it is still open.
+        if set(event.options) == MARKET_OPTIONS:
             continue
         duration = expected_duration(events, event)
         if duration is None or event.scheduled_at + duration > times.resolves_at:

@@ -156,6 +156,12 @@ def test_j9_an_end_that_cannot_be_told_is_not_guessed():
     assert asked(found, min_results=1).questions == ()
 
 
+def test_j3_a_market_that_may_settle_early_is_not_asked_about():
+    options = ("Yes", "No")
+    past = past_games(options, ["Yes", "No"] * 5)
+    assert asked(world(events=[*past, game("g", at(DAY, 20), options)])).questions == ()
+
+
 def test_a_draw_is_never_the_option_and_counts_as_no():
     options = ("Reds", "Draw", "Blues")
     winners = ["Reds", "Draw", "Blues", "Reds", "Draw", "Blues", "Reds"]
