@@ -377,11 +377,11 @@ def check_tokens(name: str, ids: Sequence[int], spans: Sequence[Span], log_probs
     for span in spans:
         if span.start != position or span.end < span.start:
             raise RecordError(f"trajectory {name}: span {span.start}..{span.end} does not follow position {position}")
-        for i in range(span.start, min(span.end, len(ids))):
-            given = log_probs[i]
-            if span.role is Role.POLICY and (given is None or not given <= 0.0):
+        policy = span.role is Role.POLICY
+        for i, given in enumerate(log_probs[span.start : span.end], span.start):
+            if policy and (given is None or not given <= 0.0):
                 raise RecordError(f"trajectory {name}: policy token {i} has log-prob {given}")
-            if span.role is Role.ENVIRONMENT and given is not None:
+            if not policy and given is not None:
                 raise RecordError(f"trajectory {name}: environment token {i} has a log-prob")
         position = span.end
     if position != len(ids):

@@ -52,12 +52,12 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that is durable when the block has ended, or had no effect."""
-        with self._errors(), self._writer.begin() as connection:
+        with self.errors(), self._writer.begin() as connection:
             yield connection
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        with self._errors(), self.engine.begin() as connection:
+        with self.errors(), self.engine.begin() as connection:
             yield connection
 
     def prepare(self) -> None:
@@ -79,7 +79,8 @@ class Database:
         self.engine.dispose()
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def errors(self) -> Iterator[None]:
+        """Turn what the database raises into a StoreError that says what to do."""
         try:
             yield
         except SQLAlchemyError as error:

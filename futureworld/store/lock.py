@@ -17,7 +17,7 @@ from pathlib import Path
 from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import DBAPIError
 
-from futureworld.clock import iso, parse_utc
+from futureworld.clock import SystemClock, iso, parse_utc
 from futureworld.errors import LockedError
 from futureworld.store import codec, schema
 from futureworld.store.database import Database, file_errors
@@ -58,8 +58,9 @@ class Lock:
     taken_over_from: Holder | None
 
 
-def this_process(name: str, since: datetime) -> Holder:
-    return Holder(name, socket.gethostname(), os.getpid(), since)
+def this_process(name: str) -> Holder:
+    """`since` is the machine's time, in a replay too: it is about a process, not about the world."""
+    return Holder(name, socket.gethostname(), os.getpid(), SystemClock().now())
 
 
 @contextmanager
@@ -86,26 +87,27 @@ def file_lock(path: Path, holder: Holder) -> Iterator[Lock]:
 @contextmanager
 def postgres_lock(database: Database, holder: Holder) -> Iterator[Lock]:
     """Hold PostgreSQL's advisory lock of the store's schema. Raises LockedError as `file_lock`."""
-    connection = database.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-    try:
-        if not _advisory(connection):
-            found = _row(connection)
-            if found is None or not found.is_dead or not _wait(connection):
-                raise _busy(database.name, found)
-        predecessor = _row(connection)
-        connection.execute(schema.holder.delete())
-        connection.execute(schema.holder.insert().values(id=1, record=codec.to_text(holder)))
+    with database.errors(), database.engine.connect() as connection:
         try:
-            yield Lock(holder, predecessor)
-        finally:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            predecessor = _acquire(connection, database.name)
             connection.execute(schema.holder.delete())
-    finally:
-        connection.invalidate()  # ends the session and with it the lock
-        connection.close()
+            connection.execute(schema.holder.insert().values(id=1, record=codec.to_text(holder)))
+            try:
+                yield Lock(holder, predecessor)
+            finally:
+                connection.execute(schema.holder.delete())
+        finally:
+            connection.invalidate()  # ends the session and with it the lock
 
 
-def _advisory(connection: Connection) -> bool:
-    return bool(connection.execute(select(func.pg_try_advisory_lock(_KEY))).scalar())
+def _acquire(connection: Connection, name: str) -> Holder | None:
+    """Take the lock; the holder that stands beside it. A killed holder's session may take a moment to end."""
+    if not connection.execute(select(func.pg_try_advisory_lock(_KEY))).scalar():
+        found = _row(connection)
+        if found is None or not found.is_dead or not _wait(connection):
+            raise _busy(name, found)
+    return _row(connection)
 
 
 _KEY = func.hashtextextended(func.current_schema(), 0)

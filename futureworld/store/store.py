@@ -46,7 +46,7 @@ class Store(Ledger, Questions, Rollouts, Updates):
 
         The lock of a killed process is free; `Lock.taken_over_from` names that process.
         """
-        me = this_process(holder, self.clock.now())
+        me = this_process(holder)
         database = self.database
         held = postgres_lock(database, me) if database.is_postgres else file_lock(self.folder / "store.lock", me)
         with held as lock:
