@@ -1,10 +1,6 @@
 """The engine: verl's standalone vLLM servers, kept up over days, and a token policy on them."""
 
-import asyncio
 import json
-import logging
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +10,10 @@ from futureworld.config import Config
 from futureworld.errors import EngineDeadError, EngineError, PolicyError
 from verl_tool_future.composition import compose, is_cpu
 from verl_tool_future.runtime import quiet, start_ray
+from verl_tool_future.servers import Servers
 from verl_tool_future.templates import TemplateRenderer
-from verl_tool_future.token_policy import TokenPolicy
+from verl_tool_future.token_policy import Generate, TokenPolicy
 
-HEALTH_SECONDS = 5.0
 BLOCK = 32
 """Tokens of a prefix-cache block on the CPU; its own 128 is longer than a small policy's prompt."""
 
@@ -26,7 +22,7 @@ class VerlEngine:
     """Serves the policy in the folder `model` (Hugging Face, with tokenizer and chat template).
 
     `start` is refused with PolicyError where the folder lacks something or its positions are fewer
-    than `rollout.max_tokens`. Every call that meets a dead server raises EngineError; `restart`
+    than `rollout.max_tokens`. Every call that meets a dead server raises EngineDeadError; `restart`
     then replaces the servers inside the running Ray.
     """
 
@@ -36,9 +32,8 @@ class VerlEngine:
         self._model = model
         self._version = 0
         self._log = run_folder / "logs" / "engine.log"
-        self._next_rank = 0
         self._dead = False
-        self._servers: Any = None
+        self._servers: Servers | None = None
         self._renderer: TemplateRenderer | None = None
 
     def start(self) -> None:
@@ -49,10 +44,14 @@ class VerlEngine:
         with self._failing("start"), quiet.into(self._log):
             verl_config = compose(decided(self._config, self._model), self._config.verl, defaults(is_cpu(self._config)))
             start_ray(self._config, self._run_folder)
-            self._create(verl_config)
-            self._set_version(self._version)
-            asyncio.run(self._warm_up())
-        self._dead = False
+            servers = Servers(verl_config)
+            try:
+                servers.start()
+                servers.call("set_global_steps", self._version)
+            except BaseException:
+                servers.end()
+                raise
+        self._servers = servers
 
     def load(self, path: str, version: int) -> None:
         """Serve the weights in the folder `path` from now on as `version`.
@@ -63,22 +62,19 @@ class VerlEngine:
             return
         if not (Path(path) / "config.json").exists():
             raise PolicyError(f"checkpoint {path} has no config.json; it is not a Hugging Face folder")
+        servers = self._alive()
         with self._failing(f"load {path}"), quiet.into(self._log):
-            self._each_replica("abort_all_requests")
-            self._each_server("collective_rpc", "reload_weights", kwargs={"weights_path": path})
-            self._each_server("clear_kv_cache")
-            self._set_version(version)
-            self._each_replica("resume_generation")
-        self._model, self._version = Path(path), version
+            servers.abort_requests()
+            self._model, self._version = Path(path), version
+            self._serve(servers)
+            servers.admit_requests()
 
     def policy(self) -> TokenPolicy:
         """The policy as it is served now; a conversation of it fails once other weights are loaded."""
-        if self._servers is None or self._renderer is None:
-            raise EngineError("the engine is not started; call start() first")
-        if self._dead:
-            raise EngineError(f"the engine's servers died; call restart(), or run again; see {self._log.parent}")
+        servers = self._alive()
+        assert self._renderer is not None
         return TokenPolicy(
-            _Client(self).generate,
+            self._generate(servers),
             self._renderer,
             name=self._model.name,
             version=self._version,
@@ -87,50 +83,50 @@ class VerlEngine:
 
     def healthy(self) -> bool:
         """Whether every server answers, asked over its health address."""
-        return self._servers is not None and not self._dead and all(map(_answers, self._servers.get_addresses()))
+        return self._servers is not None and not self._dead and self._servers.healthy()
 
     def restart(self) -> None:
         """Replace dead servers by new ones that serve the same weights as the same version."""
-        self.stop()
-        self.start()
+        if self._servers is None:
+            self.start()
+            return
+        with self._failing("restart"), quiet.into(self._log):
+            self._servers.end_replicas()
+            self._servers.start()
+            self._serve(self._servers)
+        self._dead = False
 
     def stop(self) -> None:
         """End the servers. Ray stays, since a learner may work in it: see runtime.stop_ray."""
         servers, self._servers = self._servers, None
         if servers is not None:
-            _end(servers)
+            servers.end()
 
-    def _create(self, verl_config: Any) -> None:
-        from verl.workers.rollout.llm_server import LLMServerManager
+    def _serve(self, servers: Servers) -> None:
+        """Make every server serve the weights of `_model` as `_version`, with empty caches."""
+        servers.call("collective_rpc", "reload_weights", kwargs={"weights_path": str(self._model)})
+        servers.call("clear_kv_cache")
+        servers.call("set_global_steps", self._version)
 
-        first = self._next_rank
-        rollout = verl_config.actor_rollout_ref.rollout
-        self._next_rank += rollout.nnodes * rollout.n_gpus_per_node  # a server's name may be used once
-        self._servers = LLMServerManager.create(config=verl_config, start_rank=first)
+    def _alive(self) -> Servers:
+        if self._servers is None:
+            raise EngineError("the engine is not started; call start() first")
+        if self._dead:
+            raise EngineDeadError(f"the engine's servers died; call restart(), or run again; see {self._log.parent}")
+        return self._servers
 
-    def _set_version(self, version: int) -> None:
-        self._each_server("set_global_steps", version)
+    def _generate(self, servers: Servers) -> Generate:
+        client = servers.client()
 
-    async def _warm_up(self) -> None:
-        """The first request is slow: the load balancer imports vLLM at its first call."""
-        await self._servers.get_client().generate(
-            "warm-up", prompt_ids=[0], sampling_params={"max_tokens": 1, "temperature": 1.0}
-        )
+        async def generate(request_id: str, *, prompt_ids: list[int], sampling_params: dict[str, Any]) -> Any:
+            with self._failing(f"request {request_id}"):
+                return await client.generate(request_id, prompt_ids=prompt_ids, sampling_params=sampling_params)
 
-    def _each_server(self, method: str, *args: Any, **kwargs: Any) -> None:
-        import ray
-
-        ray.get([getattr(handle, method).remote(*args, **kwargs) for handle in self._servers.server_handles])
-
-    def _each_replica(self, method: str) -> None:
-        async def all_of_them() -> None:
-            await asyncio.gather(*(getattr(replica, method)() for replica in self._servers.get_replicas()))
-
-        asyncio.run(all_of_them())
+        return generate
 
     @contextmanager
     def _failing(self, action: str) -> Iterator[None]:
-        """Ray's errors of a dead or refusing server as EngineError."""
+        """Ray's errors of a dead or refusing server as EngineDeadError and EngineError."""
         from ray.exceptions import RayError
 
         try:
@@ -142,18 +138,6 @@ class VerlEngine:
                 f"engine {self._model}: {action} failed with {type(error).__name__}: {text[-1] if text else ''};"
                 f" see {self._log.parent}; run the same command again to go on"
             ) from error
-
-
-class _Client:
-    """verl's client with failures as EngineError."""
-
-    def __init__(self, engine: VerlEngine) -> None:
-        self._engine = engine
-        self._client = engine._servers.get_client()
-
-    async def generate(self, request_id: str, *, prompt_ids: list[int], sampling_params: dict[str, Any]) -> Any:
-        with self._engine._failing(f"request {request_id}"):
-            return await self._client.generate(request_id, prompt_ids=prompt_ids, sampling_params=sampling_params)
 
 
 def decided(config: Config, model: Path) -> dict[str, Any]:
@@ -240,27 +224,3 @@ def _is_death(error: Exception) -> bool:
     from ray.exceptions import RayActorError
 
     return isinstance(error, RayActorError) or "EngineDeadError" in type(error).__name__
-
-
-def _answers(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://{address}/health", timeout=HEALTH_SECONDS) as response:
-            return response.status == 200
-    except (urllib.error.URLError, OSError):
-        return False
-
-
-def _end(servers: Any) -> None:
-    """Kill the servers' actors and give their slots back; what is dead already does not matter."""
-    import ray
-    from ray.exceptions import RayError
-
-    handles = [h for replica in servers.get_replicas() for h in (*replica.servers, *replica.workers)]
-    for handle in [*handles, servers.global_load_balancer]:
-        try:
-            ray.kill(handle)
-        except (RayError, ValueError) as error:
-            logging.getLogger(__name__).debug("actor was gone: %s", error)
-    for replica in servers.get_replicas():
-        for group in replica.resource_pool.pgs or []:
-            ray.util.remove_placement_group(group)

@@ -10,7 +10,7 @@ import psutil
 import pytest
 from chat_policy import TOOLS, save_tiny_policy, tiny_tokenizer
 
-from futureworld.agents.base import Feedback, Sampling, Tape
+from futureworld.agents.base import Feedback, Sampling, Tape, Turn
 from futureworld.config import Config, build
 from futureworld.errors import EngineError, PolicyError
 from futureworld.records import Message, Role
@@ -174,25 +174,25 @@ def test_c8_other_weights_are_served_without_memory_of_the_old(served: Served) -
 def test_c11_a_load_ends_what_still_runs(served: Served) -> None:
     """A rollout that was given up keeps its request running in the engine; it may not outlive the weights."""
 
-    async def give_up() -> str:
-        talk = served.engine.policy().open(OPENING, TOOLS, Sampling(1.0, 1.0, 5), "long")
-        task = asyncio.create_task(talk.next([], 400))
-        await asyncio.sleep(0.05)  # sent, and far from done
+    async def give_up() -> list[object]:
+        policy = served.engine.policy()
+        talks = [policy.open(OPENING, TOOLS, Sampling(1.0, 1.0, seed), f"long-{seed}") for seed in range(16)]
+        tasks = [asyncio.create_task(talk.next([], 400)) for talk in talks]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)  # some ended: the others are running
         await asyncio.to_thread(served.engine.load, str(served.first), 2)
-        try:
-            return str(await task)
-        except EngineError as error:
-            return str(error)
+        return list(await asyncio.gather(*tasks, return_exceptions=True))
 
     ended = asyncio.run(give_up())
-    assert "'aborted'" in ended or "TurnEnd" in ended  # or it was quicker
+    failed = [str(item) for item in ended if isinstance(item, EngineError)]
+    assert failed and len(failed) + sum(isinstance(item, Turn) for item in ended) == 16
+    assert all("'aborted'" in text or "policy version 2, expected 1" in text for text in failed)
     tapes = roll_out(served.engine, 2)
     assert {tape.policy_version for tape in tapes} == {2}
     assert max(differences(tapes, served.first, 1.0)) <= MOST
 
 
 @pytest.mark.engine
-def test_weights_that_do_not_fit_are_an_engine_error_before_anything_is_loaded(served: Served, tmp_path: Path) -> None:
+def test_a_folder_without_weights_is_refused_and_the_old_ones_stay(served: Served, tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match=r"no config\.json"):
         served.engine.load(str(tmp_path), 3)
     assert roll_out(served.engine, 1)[0].policy_version == 2

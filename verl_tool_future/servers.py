@@ -1,0 +1,114 @@
+"""verl's standalone inference servers and the balancer before them, as one thing to start, ask and end."""
+
+import asyncio
+import logging
+import urllib.error
+import urllib.request
+from typing import Any
+
+HEALTH_SECONDS = 5.0
+
+
+class Servers:
+    """The replicas that a composed verl configuration asks for.
+
+    The balancer is made first, so that its slow import runs beside the servers' start, and stays
+    while dead replicas are replaced. Methods raise Ray's errors.
+    """
+
+    def __init__(self, verl_config: Any) -> None:
+        from verl.workers.rollout.llm_server import LLMServerManager
+
+        self._config = verl_config.actor_rollout_ref.rollout
+        self._manager: Any = LLMServerManager.create_empty(config=verl_config)
+        self._balancer: Any = self._manager.global_load_balancer
+        self._balancer.get_total_inflight.remote()  # its first call imports vLLM; nobody waits for it here
+        self._replicas: list[Any] = []
+        self._next_rank = 0
+
+    def start(self) -> None:
+        """Start the replicas and register them; returns when a first request was answered."""
+        import ray
+
+        asyncio.run(self._launch())
+        servers = {replica.server_address: replica.server_handle for replica in self._replicas}
+        ray.get(self._balancer.add_servers.remote(servers))
+        asyncio.run(self._warm_up())
+
+    def client(self) -> Any:
+        """verl's LLMServerClient: `generate(request_id, prompt_ids=, sampling_params=)`."""
+        return self._manager.get_client()
+
+    def call(self, method: str, *args: Any, **kwargs: Any) -> None:
+        """Call `method` of every server's actor and wait for all."""
+        import ray
+
+        ray.get([getattr(replica.server_handle, method).remote(*args, **kwargs) for replica in self._replicas])
+
+    def abort_requests(self) -> None:
+        """End every running request as aborted; later ones wait for `admit_requests`."""
+        asyncio.run(self._every("abort_all_requests"))
+
+    def admit_requests(self) -> None:
+        asyncio.run(self._every("resume_generation"))
+
+    def healthy(self) -> bool:
+        """Whether every server answers at its health address."""
+        return bool(self._replicas) and all(_answers(replica.server_address) for replica in self._replicas)
+
+    def end_replicas(self) -> None:
+        """Kill the replicas, those half started too, and give their slots back."""
+        import ray
+
+        replicas, self._replicas = self._replicas, []
+        self._balancer.remove_servers.remote([replica.server_address for replica in replicas])
+        for replica in replicas:
+            for handle in [*replica.servers, *replica.workers]:
+                _kill(handle)
+            for group in (replica.resource_pool and replica.resource_pool.pgs) or []:
+                ray.util.remove_placement_group(group)
+
+    def end(self) -> None:
+        self.end_replicas()
+        _kill(self._balancer)
+
+    async def _launch(self) -> None:
+        config = self._config
+        slots = config.nnodes * config.n_gpus_per_node
+        of_one = config.tensor_model_parallel_size * config.data_parallel_size * config.pipeline_model_parallel_size
+        for _ in range(slots // of_one):
+            self._replicas.append(
+                self._manager.rollout_replica_class(
+                    replica_rank=self._next_rank,
+                    config=config,
+                    model_config=self._manager.model_config,
+                    gpus_per_node=config.n_gpus_per_node,
+                )
+            )
+            self._next_rank += 1  # a server's name is made of it and may be used once
+        await asyncio.gather(*(replica.init_standalone() for replica in self._replicas))
+
+    async def _warm_up(self) -> None:
+        await self.client().generate("warm-up", prompt_ids=[0], sampling_params={"max_tokens": 1, "temperature": 1.0})
+
+    async def _every(self, method: str) -> None:
+        await asyncio.gather(*(getattr(replica, method)() for replica in self._replicas))
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{address}/health", timeout=HEALTH_SECONDS) as response:
+            return response.status == 200
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _kill(handle: Any) -> None:
+    """What is dead already does not matter."""
+    import ray
+    from ray.exceptions import RayError
+
+    try:
+        ray.kill(handle)
+    except (RayError, ValueError) as error:
+        logging.getLogger(__name__).debug("actor was gone: %s", error)
