@@ -27,6 +27,7 @@ WORLD, SERIES, OBSERVATIONS = "world.json", "series.jsonl", "observations.csv.gz
 EVENTS, DOCUMENTS, RANKINGS = "events.jsonl.gz", "documents.jsonl.gz", "rankings.jsonl.gz"
 FILES = (WORLD, SERIES, OBSERVATIONS, EVENTS, DOCUMENTS, RANKINGS)
 COLUMNS = ("series_id", "date", "value", "published_at")
+LISTS = ("options", "items")
 TIMINGS = ("before_day", "within_day", "after_day")
 LATE_FIXTURE = timedelta(hours=24)
 """How long after `scheduled_at` a fixture may become known where only its date is known."""
@@ -161,9 +162,14 @@ def _object(line: str) -> dict[str, Any]:
 
 
 def _need(row: dict[str, Any], *names: str) -> None:
+    """Raises unless every name is there as text, or as a list where lists are expected."""
     missing = [name for name in names if row.get(name) in (None, "")]
     if missing:
         raise _RowError(f"field {', '.join(missing)} is missing; every row needs {', '.join(names)}")
+    for name in names:
+        expected = list if name in LISTS else str
+        if not isinstance(row[name], expected):
+            raise _RowError(f"field {name} holds a {type(row[name]).__name__}, expected a {expected.__name__}")
 
 
 def _moment(text: Any, name: str) -> datetime:
@@ -260,7 +266,8 @@ def _event(row: dict[str, Any], latest: _Latest) -> Event:
 
 
 def _check_result(event: Event, has_start: bool) -> None:
-    if len(event.options) < 2 or len(set(event.options)) != len(event.options):
+    names = [option for option in event.options if isinstance(option, str)]
+    if len(names) < 2 or len(set(names)) != len(event.options):
         raise _RowError(f"options {list(event.options)} are not two or more different ones")
     if (event.status is EventStatus.SCHEDULED) != (event.resolved_at is None):
         raise _RowError(f"status {event.status} with resolved_at {event.resolved_at}; only a scheduled event has none")

@@ -41,6 +41,9 @@ class Knowable:
     latest: tuple[tuple[Series, Observation], ...]
     ahead: tuple[Event, ...]
 
+    def __str__(self) -> str:
+        return text(self)
+
 
 def show(world: World, day: date, schedule: Schedule) -> Knowable:
     """What was knowable at `schedule.asked_at(day)`. Raises WorldError for a day outside the world."""

@@ -116,6 +116,13 @@ def test_a_code_alone_finds_its_card_first(almanac: RecordedWorld, day: str) -> 
         assert {hit.document.url for hit in almanac.search(code, as_of, len(urls))} == urls, code
 
 
+def test_a_text_of_one_word_does_not_outrank_the_card_with_that_code(tmp_path: Path) -> None:
+    code = Target(TargetKind.SERIES, "river.level", "", date(2026, 5, 9), "Europe/Berlin").code
+    long = [document(f"l{i}", "a long report of the day " * 20) for i in range(20)]
+    world = RecordedWorld.load(write_world(tmp_path, documents=[document("a", code), *long]), NOW)
+    assert found(world, code) == [series_url("river.level"), "a"]
+
+
 def test_a_series_card_shows_the_last_values_known(tmp_path: Path) -> None:
     world = RecordedWorld.load(write_world(tmp_path), NOW)
     url = series_url("river.level")

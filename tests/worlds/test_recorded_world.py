@@ -29,7 +29,7 @@ MOMENTS = moments("2025-12-20T00:00:00Z", "2026-08-12T00:00:00Z")
 LIGHT = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Raw:
     """A folder's rows as they stand in its files; moments stay text, which sorts like time."""
 

@@ -34,7 +34,9 @@ def test_a_day_later_the_result_is_counted(world: RecordedWorld) -> None:
 
 
 def test_the_text_names_rows_and_events(world: RecordedWorld) -> None:
-    lines = text(show(world, date(2026, 3, 2), Schedule())).splitlines()
+    known = show(world, date(2026, 3, 2), Schedule())
+    lines = text(known).splitlines()
+    assert str(known) == text(known)
     assert lines[0] == f"{world.id} at 2026-03-02T12:00:00Z (asked on 2026-03-02)"
     assert "  2026-03-01 09:00  river.level  2026-03-01  120 cm" in lines
     assert "  2026-03-02 18:00  soccer  Harbour v Hillside" in lines
