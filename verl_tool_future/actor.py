@@ -1,5 +1,6 @@
 """The update actor's life: made, waited for, killed with everything that it held."""
 
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from verl_tool_future.transfer import Row
 from verl_tool_future.update_config import update_config
 
 RELEASE_SECONDS = 30.0
+CAUSE = re.compile(r"[\w.]+(Error|Exception): .")
 POOL, QUEUE = "global_pool", "TransferQueue"
 """How verl names a trainer's placement group, and TransferQueue its controller: both one at a time."""
 
@@ -63,11 +65,17 @@ class TrainerHandle:
                 f"the update failed in the trainer: {_cause(error)}; see logs/ray in the run folder"
             ) from error
         except RayError as error:
-            first = str(error).strip().splitlines()[0]
             raise UpdateError(
-                f"the trainer's process died ({type(error).__name__}: {first}); run again, the update starts from"
-                " its base"
+                f"the trainer's process died ({type(error).__name__}: {_said(error)}); see logs/ray in the run folder; run"
+                " again, the update starts from its base"
             ) from error
+
+
+def _said(error: Exception) -> str:
+    """The error that ended an actor's creation where its long message holds one, else the first line."""
+    lines = str(error).splitlines()
+    causes = [line.strip() for line in lines if CAUSE.match(line.strip())]
+    return causes[-1] if causes else lines[0]
 
 
 def _cause(error: Any) -> str:

@@ -14,6 +14,7 @@ from futureworld.records import update_id
 from verl_tool_future.actor import TrainerHandle
 from verl_tool_future.checkpoints import Checkpoints, Marker, verify
 from verl_tool_future.metrics import update_metrics
+from verl_tool_future.runtime import quiet
 from verl_tool_future.transfer import Row, rows
 
 
@@ -37,7 +38,8 @@ class VerlLearner:
         if self._trainer is None:
             self._checkpoints.verl.mkdir(parents=True, exist_ok=True)
             self._checkpoints.discard_after(self._checkpoints.newest())
-            self._trainer = TrainerHandle(self._config, self._model, self._checkpoints.verl, self._run_folder)
+            with quiet.into(self._run_folder / "logs" / "learner.log"):
+                self._trainer = TrainerHandle(self._config, self._model, self._checkpoints.verl, self._run_folder)
 
     def update(self, batch: Batch) -> Learned:
         """Make version `batch.step`, or return it where this very update made it before.
@@ -52,8 +54,12 @@ class VerlLearner:
         made = rows(batch, self._config)
         try:
             return self._make(batch, made, name)
-        except BaseException:
+        except BaseException as error:
             self.stop()
+            if isinstance(error, OSError):
+                raise UpdateError(
+                    f"version {batch.step} cannot be written: {error}; the base stands, run again"
+                ) from error
             raise
 
     def stop(self) -> None:

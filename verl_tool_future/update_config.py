@@ -14,16 +14,16 @@ from verl_tool_future.composition import compose, is_cpu
 
 TRAINER = "delayed"
 ADVANTAGE = "futureworld"
-TOKENS_PER_MICRO_BATCH = 16384
+TOKENS_PER_MICRO_BATCH = {"cuda": 16384, "cpu": 4096}
+"""4096 takes a fifth less CPU time than 16384 with a model of a million parameters."""
 
 _ACTOR = "actor_rollout_ref.actor"
 
 
 def update_config(config: Config, model: Path, folder: Path) -> DictConfig:
     """verl's configuration of the update job: `model` is version 0, `folder` holds verl's resume state."""
-    device = _cpu_defaults() if is_cpu(config) else {"trainer.n_gpus_per_node": 1}
     overrides = _run_keys(config, model, folder) | _update_keys(config.update)
-    return compose(overrides, config.verl, defaults=device)
+    return compose(overrides, config.verl, defaults=_defaults(config))
 
 
 def learning_rate(update: UpdateConfig, step: int) -> float:
@@ -32,7 +32,6 @@ def learning_rate(update: UpdateConfig, step: int) -> float:
 
 
 def _run_keys(config: Config, model: Path, folder: Path) -> dict[str, Any]:
-    longest = max(TOKENS_PER_MICRO_BATCH, config.rollout.max_tokens)
     return {
         "trainer.v1.trainer_mode": TRAINER,
         "trainer.device": "cpu" if is_cpu(config) else "cuda",
@@ -56,9 +55,7 @@ def _run_keys(config: Config, model: Path, folder: Path) -> dict[str, Any]:
         "actor_rollout_ref.rollout.n": 1,  # verl multiplies mini-batches by it; ours are counted in trajectories
         "actor_rollout_ref.rollout.temperature": config.rollout.temperature,
         "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz": True,
-        "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu": longest,
         f"{_ACTOR}.use_dynamic_bsz": True,
-        f"{_ACTOR}.ppo_max_token_len_per_gpu": longest,
         f"{_ACTOR}.checkpoint.save_contents": ["model", "optimizer", "extra", "hf_model"],
         f"{_ACTOR}.checkpoint.load_contents": ["model", "optimizer", "extra"],
     }
@@ -114,17 +111,24 @@ def _schedule() -> dict[str, Any]:
     }
 
 
+def _defaults(config: Config) -> dict[str, Any]:
+    device = "cpu" if is_cpu(config) else "cuda"
+    tokens = max(TOKENS_PER_MICRO_BATCH[device], config.rollout.max_tokens)
+    keys = {
+        "trainer.n_gpus_per_node": 1,
+        f"{_ACTOR}.strategy": "fsdp2",
+        f"{_ACTOR}.ppo_max_token_len_per_gpu": tokens,
+        "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu": tokens,
+    }
+    return keys | _cpu_defaults() if device == "cpu" else keys
+
+
 def _cpu_defaults() -> dict[str, Any]:
     precision = dict.fromkeys(("param_dtype", "reduce_dtype", "buffer_dtype"), "fp32")
     return {
-        "trainer.n_gpus_per_node": 1,
         "actor_rollout_ref.model.override_config.attn_implementation": "sdpa",
         "actor_rollout_ref.model.use_remove_padding": False,  # packed rows would attend over the whole micro-batch
         "actor_rollout_ref.model.enable_gradient_checkpointing": False,
-        "actor_rollout_ref.rollout.dtype": "float32",
-        "actor_rollout_ref.rollout.free_cache_engine": False,
-        "actor_rollout_ref.rollout.enable_sleep_mode": False,
-        f"{_ACTOR}.strategy": "fsdp2",
         f"{_ACTOR}.use_torch_compile": False,
         f"{_ACTOR}.fsdp_config.use_torch_compile": False,
         f"{_ACTOR}.fsdp_config.mixed_precision": precision,
