@@ -67,8 +67,7 @@ def answer(
     if missing:
         asyncio.run(_Rollouts(run, policy, purpose, tools_for(run, questions), title).all(missing))
     ids = [slot.id for slot in slots]
-    if missing:
-        run.store.compact(f"{purpose.value}-v{policy.version}-{content_id(ids)}", ids)
+    run.store.compact(f"{purpose.value}-v{policy.version}", ids)
     wanted = set(ids)
     kept = run.store.forecasts(purpose=purpose, policy_version=policy.version, agent=run.agent)
     return Counter(forecast.status.value for forecast in kept if forecast.id in wanted)

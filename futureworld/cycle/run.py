@@ -19,7 +19,7 @@ from futureworld.config import Config, build, to_yaml
 from futureworld.cycle.report import Reporter, Silent
 from futureworld.errors import ConfigError, RunError
 from futureworld.policies import policy_folder, weight_hash
-from futureworld.records import Checkpoint, as_json
+from futureworld.records import Checkpoint
 from futureworld.store.store import Store
 from futureworld.worlds.base import World
 from futureworld.worlds.open import open_world
@@ -67,7 +67,7 @@ class Run:
 
     def write_metrics(self) -> None:
         """`metrics.jsonl` is the job ledger as text, rewritten whole: it never knows more than the store."""
-        lines = [json.dumps(as_json(job), sort_keys=True, allow_nan=True) for job in self.store.jobs()]
+        lines = [json.dumps(job, sort_keys=True) for job in self.store.jobs()]
         replace_text(self.folder / "metrics.jsonl", "".join(line + "\n" for line in lines))
 
     def newest_checkpoint(self) -> Checkpoint:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CARDS = "world cards"
 CODE_WEIGHT = 5
 """How often the index counts the code of a card besides its text: no text with that word once is nearer."""
-INDEXES = 4
+INDEXES = 32
 """How many moments' indexes are kept."""
 SHOWN_VALUES = 7
 
