@@ -106,7 +106,10 @@ def _link_logs(run_folder: Path, logs: Path) -> None:
 
 
 class Quiet:
-    """Sends this process's prints to a file while any thread is inside; the last one out restores them."""
+    """Sends this process's prints to a file while any thread is inside; the last one out restores them.
+
+    The file stays open: libraries that set up their logging inside go on writing to it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -127,7 +130,7 @@ class Quiet:
             if self._inside > 1:
                 return
             path.parent.mkdir(parents=True, exist_ok=True)
-            file = self._stack.enter_context(path.open("a", encoding="utf-8"))
+            file = path.open("a", encoding="utf-8", buffering=1)
             self._stack.enter_context(contextlib.redirect_stdout(file))
             self._stack.enter_context(contextlib.redirect_stderr(file))
 
