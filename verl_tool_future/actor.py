@@ -66,8 +66,8 @@ class TrainerHandle:
             ) from error
         except RayError as error:
             raise UpdateError(
-                f"the trainer's process died ({type(error).__name__}: {_said(error)}); see logs/ray in the run folder; run"
-                " again, the update starts from its base"
+                f"the trainer's process died ({type(error).__name__}: {_said(error)}); see logs/ray in the run folder;"
+                " run again, the update starts from its base"
             ) from error
 
 

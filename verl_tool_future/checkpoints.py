@@ -68,9 +68,9 @@ class Checkpoints:
             ) from None
 
     def mark(self, step: int, marker: Marker) -> None:
-        """Flush the version's files, then write its marker through a rename."""
+        """Flush the version's files and its resume state, then write its marker through a rename."""
         version = self.version(step)
-        for path in version.iterdir():
+        for path in [*version.rglob("*"), *self.verl.rglob("*")]:
             _flush(path)
         temporary = version / f".{MARKER}"
         temporary.write_text(json.dumps(asdict(marker), sort_keys=True), encoding="utf-8")
