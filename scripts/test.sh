@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs, checks style and types, and runs every test that is not marked slow.
+# Installs, checks style and types, and runs every test that is not marked slow (those: -m slow).
 #
 #   scripts/test.sh [pytest arguments]     for example: scripts/test.sh -m slow
 set -euo pipefail
@@ -18,5 +18,4 @@ if [ -z "${FUTUREWORLD_POSTGRES:-}" ] && [ "$(id -u)" = 0 ]; then
   export FUTUREWORLD_POSTGRES
   trap 'scripts/postgres.sh stop' EXIT
 fi
-if [ $# -eq 0 ]; then set -- -m "not slow"; fi
 .venv/bin/python -m pytest "$@"

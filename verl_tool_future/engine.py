@@ -138,6 +138,11 @@ class VerlEngine:
                 f"engine {self._model}: {action} failed with {type(error).__name__}: {text[-1] if text else ''};"
                 f" see {self._log.parent}; run the same command again to go on"
             ) from error
+        except (AssertionError, TypeError, ValueError) as error:  # verl refuses a value under `verl:` in this process
+            raise EngineError(
+                f"engine {self._model}: {action} was refused with {type(error).__name__}: {error};"
+                f" look at the keys under `verl:` and at {self._log.parent}"
+            ) from error
 
 
 def decided(config: Config, model: Path) -> dict[str, Any]:

@@ -31,6 +31,7 @@ class WandbTracker:
     """Families `day/*`, `resolve/*` over `day`; `update/*` and `evaluate/*` over `update`."""
 
     AXES: Mapping[str, str] = {
+        "collect": "day",
         "ask": "day",
         "predict": "day",
         "resolve": "day",
@@ -62,7 +63,11 @@ class WandbTracker:
         self._run.log(dict(values))
 
     def finish(self) -> None:
+        """Write out what is left and end wandb's own process."""
+        import wandb
+
         self._run.finish()
+        wandb.teardown()
 
 
 def tracker(config: Config, folder: Path) -> Tracker:
