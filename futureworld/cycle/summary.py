@@ -33,11 +33,12 @@ def summarize(run: Run, evaluation: Evaluation, wall_seconds: float, peak_mb: in
 
 
 def scored(evaluation: Evaluation) -> dict[str, Any]:
+    k = len(evaluation.last[0])  # samples a question at the ends; names say the number that was taken
     best = best_baseline(evaluation.baselines)
     single, mean = evaluation.checkpoints[-1].brier, evaluation.last_mean.brier
     checkpoints = [as_json(row) for row in evaluation.checkpoints]
-    checkpoints[0]["brier_mean4"] = evaluation.first_mean.brier
-    checkpoints[-1]["brier_mean4"] = mean
+    checkpoints[0][f"brier_mean{k}"] = evaluation.first_mean.brier
+    checkpoints[-1][f"brier_mean{k}"] = mean
     return {
         "held_out": {"questions": len(evaluation.questions), "best_baseline": best.name},
         "checkpoints": checkpoints,
@@ -49,14 +50,14 @@ def scored(evaluation: Evaluation) -> dict[str, Any]:
             "high": evaluation.paired.high,
             "clusters": evaluation.paired.clusters,
         },
-        "paired_always_half_mean4": {
+        f"paired_always_half_mean{k}": {
             "metric": "brier",
             "mean_difference": evaluation.paired_mean.estimate,
             "low": evaluation.paired_mean.low,
             "high": evaluation.paired_mean.high,
         },
         "skill": skill(single, best.brier).value,
-        "skill_mean4": skill(mean, best.brier).value,
+        f"skill_mean{k}": skill(mean, best.brier).value,
         "domains": {
             "first": list(evaluation.domains_first),
             "last": list(evaluation.domains_last),

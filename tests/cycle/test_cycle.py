@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from futureworld.errors import ConfigError, EngineDeadError, RunError
 from futureworld.records import AnswerStatus, Observation, Purpose, QuestionState
 
 DAY = date(2026, 5, 4)
+ASKED = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
 
 def rows(run: Run) -> dict[str, Any]:
@@ -290,3 +291,64 @@ def test_a_policy_folder_without_tokenizer_is_refused(tmp_path: Path) -> None:
         open_run(tmp_path / "run", load(None, [f"policy={folder}"])),
     ):
         pass
+
+
+def test_a9_a_rollout_longer_than_a_turn_is_kept_whole(tmp_path: Path) -> None:
+    config = small_config(tmp_path, "days=1", "rollout.max_turn_tokens=48")
+    with opened(tmp_path, config) as (run, clock, learner):
+        play(run, clock, learner)
+        trajectories = run.store.trajectories([f.id for f in run.store.forecasts(purpose=Purpose.TRAIN)])
+        assert all(len(trajectory.ids) > 48 for trajectory in trajectories)
+        assert all(trajectory.spans[-1].end == len(trajectory.ids) for trajectory in trajectories)
+
+
+def test_a11_another_attempt_is_a_conversation_of_its_own(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Flaky(ScriptedPolicy):
+        def open(self, messages: Any, tools: Any, sampling: Sampling, request_id: str) -> Any:
+            asked.append(request_id)
+            if request_id.endswith("-0"):
+                raise RuntimeError("the connection was reset")
+            return super().open(messages, tools, sampling, request_id)
+
+    class Engine(ScriptedEngine):
+        def policy(self) -> Any:
+            return Flaky(search_then(lambda _: 0.7))
+
+    with opened(tmp_path, small_config(tmp_path, "days=1", "questions.per_day=4")) as (run, _, _):
+        ask(run, DAY)
+        predict(run, DAY, Engine(search_then(lambda _: 0.7)))
+        forecasts = run.store.forecasts(purpose=Purpose.TRAIN)
+        assert {(f.attempt, f.status) for f in forecasts} == {(1, AnswerStatus.OK)}
+        assert len(asked) == len(set(asked)) == 2 * len(forecasts)
+        for trajectory in run.store.trajectories([f.id for f in forecasts]):
+            assert [message.role for message in trajectory.messages].count("tool") == 1
+
+
+def test_d11_an_empty_day_makes_no_update(tmp_path: Path) -> None:
+    config = small_config(tmp_path, "days=1", "schedule.retry_days=0")
+    with opened(tmp_path, config) as (run, clock, learner):
+        ask(run, DAY)
+        nothing = replace(run, world=Silent(run.world))
+        done = play(nothing, clock, learner)
+        assert done[-1]["update"]["trained"] == 0
+        assert "no resolved group" in done[-1]["update"]["skipped"]
+        assert learner.batches == []
+        assert [checkpoint.version for checkpoint in run.store.checkpoints()] == [0]
+
+
+class Silent:
+    """A world that says nothing more after the first day was asked."""
+
+    def __init__(self, world: Any) -> None:
+        self._world = world
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._world, name)
+
+    def observations(self, series_id: str, as_of: datetime) -> Any:
+        return self._world.observations(series_id, min(as_of, ASKED))
+
+    def events(self, as_of: datetime) -> Any:
+        return self._world.events(min(as_of, ASKED))

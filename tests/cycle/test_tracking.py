@@ -12,8 +12,12 @@ import numpy as np
 import pytest
 from cycle_parts import opened, play, small_config
 
+from futureworld.agents.scripted import ScriptedEngine, search_then
+from futureworld.cli.table import closing_table
+from futureworld.cycle.evaluate import evaluate
 from futureworld.cycle.heldout import HELD_OUT
-from futureworld.cycle.summary import day_row, finite
+from futureworld.cycle.replay import Replayed
+from futureworld.cycle.summary import day_row, finite, summarize
 from futureworld.cycle.tracking import WandbTracker, numbers, tracker
 from futureworld.records import Purpose
 
@@ -126,3 +130,18 @@ def test_g11_metrics_are_the_stored_rows(tmp_path: Path) -> None:
         lines = (run.folder / "metrics.jsonl").read_text().split("\n")
         assert [json.loads(line) for line in lines if line] == run.store.jobs()
         assert HELD_OUT not in {job["key"] for job in run.store.jobs()}
+
+
+def test_g8_a_mean_of_samples_is_named_after_how_many_there_were(tmp_path: Path) -> None:
+    config = small_config(
+        tmp_path, "evaluate.days=2", "evaluate.per_day=6", "evaluate.end_samples=3", "evaluate.bootstrap=100"
+    )
+    with opened(tmp_path, config) as (run, clock, learner):
+        play(run, clock, learner)
+        engine = ScriptedEngine(search_then(lambda _: 0.7))
+        evaluation = evaluate(run, lambda: engine)
+        summary = summarize(run, evaluation, 1.0, 1)
+    assert "skill_mean3" in summary
+    assert "brier_mean3" in summary["checkpoints"][-1]
+    assert [row["n"] for row in summary["checkpoints"]] == [36, 12, 36]
+    assert "mean of 3, v2" in closing_table(Replayed(summary, evaluation))
