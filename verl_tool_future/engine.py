@@ -8,6 +8,7 @@ from typing import Any
 
 from futureworld.config import Config
 from futureworld.errors import EngineDeadError, EngineError, PolicyError
+from verl_tool_future import pocket
 from verl_tool_future.composition import compose, is_cpu
 from verl_tool_future.runtime import quiet, start_ray
 from verl_tool_future.servers import Servers
@@ -186,6 +187,7 @@ def defaults(cpu: bool) -> dict[str, Any]:
 
 def renderer(model: Path, max_tokens: int) -> TemplateRenderer:
     """The tokenizer and template in `model`, checked before anything heavy starts. Raises PolicyError."""
+    pocket.check(model)
     try:
         shape = json.loads((model / "config.json").read_text())
     except (OSError, json.JSONDecodeError) as error:
