@@ -1,8 +1,9 @@
 """Controls: runs in which learning must fail, by one change and nothing else.
 
 `permuted-outcomes` deals the day's outcomes anew among the questions of a domain before rewards
-are joined; `shuffled-observations` shows every rollout the facts of another question. The store
-keeps the true outcomes in both.
+are joined; `shuffled-observations` trains as always and shows every rollout of the evaluation the
+facts of another question, which a policy that reads its evidence must pay for. The store keeps the
+true outcomes in both.
 """
 
 import random

@@ -65,7 +65,7 @@ def answer(
     done = run.store.finished_ids(purpose, run.agent, policy.version)
     missing = [slot for slot in slots if slot.id not in done]
     if missing:
-        asyncio.run(_Rollouts(run, policy, purpose, tools_for(run, questions), title).all(missing))
+        asyncio.run(_Rollouts(run, policy, purpose, tools_for(run, questions, purpose), title).all(missing))
     ids = [slot.id for slot in slots]
     run.store.compact(f"{purpose.value}-v{policy.version}", ids)
     wanted = set(ids)
@@ -73,9 +73,10 @@ def answer(
     return Counter(forecast.status.value for forecast in kept if forecast.id in wanted)
 
 
-def tools_for(run: Run, questions: Sequence[Question]) -> list[Tool]:
+def tools_for(run: Run, questions: Sequence[Question], purpose: Purpose) -> list[Tool]:
+    """Search and visit; the control that shuffles observations does so in evaluation only."""
     limit = run.config.rollout.search_results
-    if run.config.control == "shuffled-observations":
+    if run.config.control == "shuffled-observations" and purpose is Purpose.EVALUATE:
         other = shuffled(questions, run.config.seed)
         return [SearchTool(limit, lambda question: other[question.id])]  # a visit would show the truth
     return [SearchTool(limit), VisitTool()]

@@ -25,11 +25,10 @@ def summarize(run: Run, evaluation: Evaluation, wall_seconds: float, peak_mb: in
         "start": run.config.start.isoformat(),
         "wall_seconds": round(wall_seconds, 1),
         "peak_rss_mb": peak_mb,
-        "control": run.config.control,
         "days": [day_row(run, day) for day in run.days],
         "strategies": strategies(run),
     }
-    return finite(as_json(summary | scored(evaluation)))
+    return finite(as_json(summary | scored(evaluation) | {"controls": controls(run, evaluation)}))
 
 
 def scored(evaluation: Evaluation) -> dict[str, Any]:
@@ -63,6 +62,15 @@ def scored(evaluation: Evaluation) -> dict[str, Any]:
             "last": list(evaluation.domains_last),
         },
     }
+
+
+def controls(run: Run, evaluation: Evaluation) -> dict[str, Any]:
+    """Of a control run, what must have stayed at chance: the last checkpoint's AUC, Brier and accuracy."""
+    if run.config.control == "none":
+        return {}
+    last = evaluation.checkpoints[-1]
+    found = {name: getattr(last, name) for name in ("auc", "auc_low", "auc_high", "brier", "accuracy")}
+    return {run.config.control.replace("-", "_"): found}
 
 
 def day_row(run: Run, day: date) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from futureworld.config import load
 from futureworld.cycle.ask import ask, train_set
 from futureworld.cycle.controls import permuted, shuffled
 from futureworld.cycle.day import Workers, do, do_day, moments
-from futureworld.cycle.predict import predict
+from futureworld.cycle.predict import answer, predict
 from futureworld.cycle.run import Run, open_run
 from futureworld.cycle.update import make_batch
 from futureworld.errors import ConfigError, EngineDeadError, RunError
@@ -352,3 +352,23 @@ class Silent:
 
     def events(self, as_of: datetime) -> Any:
         return self._world.events(min(as_of, ASKED))
+
+
+def test_shuffled_observations_are_shown_in_evaluation_only(tmp_path: Path) -> None:
+    config = small_config(tmp_path, "days=1", "control=shuffled-observations")
+    with opened(tmp_path, config) as (run, _, _):
+        ask(run, DAY)
+        questions = run.store.question_set(train_set(DAY)) or ()
+        policy, samples = ScriptedPolicy(search_then(lambda _: 0.7)), {}
+        for purpose in (Purpose.TRAIN, Purpose.EVALUATE):
+            answer(run, questions, policy, purpose, 1, "test")
+            forecasts = run.store.forecasts(purpose=purpose)
+            samples[purpose] = {
+                t.question_id: t.calls[0].text for t in run.store.trajectories([f.id for f in forecasts])
+            }
+        other = shuffled(questions, run.config.seed)
+        for question in questions:
+            true, shown = samples[Purpose.TRAIN][question.id], samples[Purpose.EVALUATE][question.id]
+            values = samples[Purpose.TRAIN][other[question.id].id].split("\n")[0].split(": ")[1]
+            assert true.startswith(f"{question.target.code}: ")
+            assert shown.split("\n")[0] == f"{question.target.code}: {values}"

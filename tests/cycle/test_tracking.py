@@ -142,6 +142,7 @@ def test_g8_a_mean_of_samples_is_named_after_how_many_there_were(tmp_path: Path)
         evaluation = evaluate(run, lambda: engine)
         summary = summarize(run, evaluation, 1.0, 1)
     assert "skill_mean3" in summary
+    assert summary["controls"] == {}
     assert "brier_mean3" in summary["checkpoints"][-1]
     assert [row["n"] for row in summary["checkpoints"]] == [36, 12, 36]
     assert "mean of 3, v2" in closing_table(Replayed(summary, evaluation))
