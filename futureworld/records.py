@@ -178,9 +178,8 @@ SYLLABLES: tuple[str, ...] = tuple(c + v for c in "bdfgklmnprstvz" for v in "aei
 class Question:
     """A question about the world, asked at `asked_at` and read from the world at `resolves_at`.
 
-    `description` serves filters and is never shown to an agent. `last_values` are the values
-    known at `asked_at`, oldest first. `probability_hint` does not exist on purpose: nothing here
-    tells where the last value stands but the values themselves, which prompts leave out.
+    `description` and `last_values` (known at `asked_at`, oldest first) serve filters and baselines;
+    prompts leave them out.
     """
 
     id: str

@@ -71,12 +71,7 @@ def do_day(run: Run, day: date, workers: Workers) -> dict[str, Summary]:
 def predict_newest(run: Run, day: date, workers: Workers) -> Summary:
     """Predict with the newest checkpoint; the engine is not started when the stage was done."""
     finished = run.store.finished("predict", day.isoformat())
-    if finished is not None:
-        return finished
-    engine = workers.engine()
-    newest = run.newest_checkpoint()
-    engine.load(str(run.checkpoint_path(newest)), newest.version)
-    return predict(run, day, engine)
+    return finished if finished is not None else predict(run, day, workers.engine())
 
 
 def update_next(run: Run, day: date, workers: Workers) -> Summary:

@@ -20,7 +20,7 @@ from futureworld.cycle.heldout import (
     resolved_held_out,
     with_outcomes,
 )
-from futureworld.cycle.predict import answer
+from futureworld.cycle.predict import answer, serve
 from futureworld.cycle.run import Run, Summary
 from futureworld.errors import RunError
 from futureworld.evaluation.baselines import predict_baselines
@@ -82,10 +82,9 @@ def _answer_one(
     run: Run, engine: Callable[[], Engine], questions: Sequence[Question], checkpoint: Checkpoint, samples: int
 ) -> Summary:
     def work() -> Summary:
-        server = engine()
-        server.load(str(run.checkpoint_path(checkpoint)), checkpoint.version)
+        policy = serve(run, engine(), checkpoint)
         title = f"evaluate checkpoint {checkpoint.version}"
-        counts = answer(run, questions, server.policy(), Purpose.EVALUATE, samples, title)
+        counts = answer(run, questions, policy, Purpose.EVALUATE, samples, title)
         return {"version": checkpoint.version, "samples": samples, "status": dict(counts)}
 
     return run.stage("evaluate", f"{HELD_OUT}/v{checkpoint.version}x{samples}", work)

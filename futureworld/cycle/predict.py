@@ -21,7 +21,8 @@ from futureworld.cycle.controls import shuffled
 from futureworld.cycle.report import Bar
 from futureworld.cycle.run import Run, Summary
 from futureworld.errors import RunError
-from futureworld.records import Forecast, Purpose, Question, Trajectory, content_id, forecast_id
+from futureworld.policies import weight_hash
+from futureworld.records import Checkpoint, Forecast, Purpose, Question, Trajectory, content_id, forecast_id
 
 ATTEMPTS = 3
 """Tries of a rollout that fails for reasons outside the policy."""
@@ -39,18 +40,31 @@ class Slot:
 
 
 def predict(run: Run, day: date, engine: Engine) -> Summary:
-    """Roll out the questions of `day`. `engine` serves the newest checkpoint."""
+    """Roll out the questions of `day` with the newest checkpoint."""
     check_training(run.config)
     questions = run.store.question_set(train_set(day))
     if questions is None:
         raise RunError(f"day {day} was not asked yet; run `futureworld ask --day {day}` first")
 
     def work() -> Summary:
-        policy = engine.policy()
+        policy = serve(run, engine, run.newest_checkpoint())
         counts = answer(run, questions, policy, Purpose.TRAIN, run.config.rollout.n, f"predict {day}")
         return {"rollouts": sum(counts.values()), "policy_version": policy.version, "status": dict(counts)}
 
     return run.stage("predict", day.isoformat(), work)
+
+
+def serve(run: Run, engine: Engine, checkpoint: Checkpoint) -> Policy:
+    """Let `engine` serve `checkpoint`; refused with RunError where its weights are not those of the run."""
+    path = run.checkpoint_path(checkpoint)
+    found = weight_hash(path)
+    if found != checkpoint.weight_hash:
+        raise RunError(
+            f"checkpoint {checkpoint.version}: the weights in {path} are {found}, the run was made with"
+            f" {checkpoint.weight_hash}; restore them, or start a new run"
+        )
+    engine.load(str(path), checkpoint.version)
+    return engine.policy()
 
 
 def answer(

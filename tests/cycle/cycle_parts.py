@@ -11,7 +11,7 @@ from futureworld.config import Config, load
 from futureworld.cycle.batch import Batch, Learned
 from futureworld.cycle.day import Workers, do, moments
 from futureworld.cycle.run import Run, Summary, open_run
-from futureworld.records import content_id
+from futureworld.policies import weight_hash
 
 
 def make_policy(folder: Path) -> Path:
@@ -45,8 +45,8 @@ class NotebookLearner:
         rows = [(member.trajectory.id, member.reward) for member in batch.members]
         path = self.folder / "checkpoints" / f"v{batch.step}"
         path.mkdir(parents=True, exist_ok=True)
-        (path / "rows.json").write_text(json.dumps(rows))
-        return Learned(path, content_id(rows), {"reward_mean": sum(reward for _, reward in rows) / len(rows)})
+        (path / "model.safetensors").write_text(json.dumps(rows))
+        return Learned(path, weight_hash(path), {"reward_mean": sum(reward for _, reward in rows) / len(rows)})
 
 
 @contextmanager

@@ -372,3 +372,11 @@ def test_shuffled_observations_are_shown_in_evaluation_only(tmp_path: Path) -> N
             values = samples[Purpose.TRAIN][other[question.id].id].split("\n")[0].split(": ")[1]
             assert true.startswith(f"{question.target.code}: ")
             assert shown.split("\n")[0] == f"{question.target.code}: {values}"
+
+
+def test_weights_that_changed_under_a_run_are_refused(tmp_path: Path) -> None:
+    with opened(tmp_path, small_config(tmp_path, "days=1")) as (run, _, _):
+        ask(run, DAY)
+        (run.policy / "model.safetensors").write_text("other weights")
+        with pytest.raises(RunError, match=r"checkpoint 0: the weights in .* are"):
+            predict(run, DAY, ScriptedEngine(search_then(lambda _: 0.7)))
