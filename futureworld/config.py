@@ -39,7 +39,7 @@ class ScheduleConfig(Section):
 
 
 class QuestionsConfig(Section):
-    per_day: int = Field(default=96, ge=1, le=20000)
+    per_day: int = Field(default=192, ge=1, le=20000)
     """Questions asked a day, after filters and resampling."""
     thresholds: int = Field(default=2, ge=1, le=8)
     """At most this many thresholds for one target and day."""
@@ -79,7 +79,7 @@ class UpdateConfig(Section):
     learning_rate: float = Field(default=4e-4, gt=0)
     warmup_days: int = Field(default=3, ge=0)
     """Updates over which the learning rate rises linearly."""
-    mini_batches: int = Field(default=4, ge=1)
+    mini_batches: int = Field(default=8, ge=1)
     """Optimiser steps in one update."""
     epochs: int = Field(default=1, ge=1)
     clip: float = Field(default=0.2, gt=0, lt=1)
