@@ -36,6 +36,7 @@ SMALL = {
     "questions.per_day": PER_DAY,
     "rollout.n": GROUP,
     "rollout.concurrency": 16,
+    "update.mini_batches": 4,
     "evaluate.days": 2,
     "evaluate.per_day": 10,
     "evaluate.end_samples": 2,
