@@ -33,9 +33,6 @@ def _plain(value: object) -> str:
     raise RecordError(f"{type(value).__name__} cannot be part of an id")
 
 
-# --- facts of a world -------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Series:
     """What a series of observations is about; known from the start.
@@ -60,7 +57,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One value of a series: about `date` in the series' zone, knowable from `published_at`."""
+    """One value of a series: about `date` in its zone, knowable from `published_at`."""
 
     series_id: str
     date: date
@@ -125,9 +122,6 @@ class Ranking:
     published_at: datetime
     items: tuple[str, ...]
     source: str = ""
-
-
-# --- questions and outcomes -------------------------------------------------------------------
 
 
 class QuestionKind(StrEnum):
@@ -240,9 +234,6 @@ class Outcome:
             raise RecordError(
                 f"outcome of {self.question_id} is {self.value}; a binary question has 0 or 1, or is void"
             )
-
-
-# --- rollouts ---------------------------------------------------------------------------------
 
 
 class Purpose(StrEnum):
@@ -408,9 +399,6 @@ def forecast_id(question_id: str, agent: str, policy_version: int, purpose: Purp
     return content_id("forecast", question_id, agent, policy_version, purpose.value, sample)
 
 
-# --- the policy's life ------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """A policy version: a Hugging Face folder and the hash of its weights."""
@@ -452,10 +440,6 @@ def as_json(record: Any) -> Any:
         return {str(key): as_json(value) for key, value in record.items()}
     if isinstance(record, (list, tuple)):
         return [as_json(value) for value in record]
-    if isinstance(record, datetime):
-        return iso(record)
-    if isinstance(record, date):
-        return record.isoformat()
-    if isinstance(record, StrEnum):
-        return record.value
-    return record
+    if isinstance(record, (datetime, date)):
+        return _plain(record)
+    return record.value if isinstance(record, StrEnum) else record
