@@ -85,7 +85,9 @@ def evaluate_run(run: Run) -> Replayed:
 
 
 def finish(run: Run, evaluation: Evaluation, seconds: float, peak_mb: int) -> Replayed:
-    summary = summarize(run, evaluation, seconds, peak_mb)
+    spent = float(run.store.meta("wall_seconds") or 0.0) + seconds  # a resumed run took its earlier time too
+    run.store.set_meta("wall_seconds", str(spent))
+    summary = summarize(run, evaluation, spent, peak_mb)
     replace_text(run.folder / "summary.json", json.dumps(summary, indent=1))
     return Replayed(summary, evaluation)
 
