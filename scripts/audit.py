@@ -209,6 +209,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (FutureWorldError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
+    if not counts.asked:
+        print(f"{world}: nothing was asked, so nothing was audited; choose days inside the world", file=sys.stderr)
+        return 1
     if chosen.json:
         print(json.dumps({"world": world, **asdict(counts), **asdict(found)}, indent=1))
     else:

@@ -105,10 +105,9 @@ def read_raw(folder: Path) -> Raw:
     """Raises OSError or ValueError for files that cannot be read."""
     series = {row["id"]: row for row in lines(folder / "series.jsonl")}
     rows: dict[str, list[Row]] = {name: [] for name in series}
-    with gzip.open(folder / "observations.csv.gz", "rt", newline="") as file:
-        for item in csv.DictReader(file):
-            moment = datetime.fromisoformat(item["published_at"])
-            rows[item["series_id"]].append(Row(date.fromisoformat(item["date"]), float(item["value"]), moment))
+    for item in csv.DictReader(table(folder)):
+        moment = datetime.fromisoformat(item["published_at"])
+        rows[item["series_id"]].append(Row(date.fromisoformat(item["date"]), float(item["value"]), moment))
     for of_series in rows.values():
         of_series.sort(key=lambda row: row.date)
     events = {event["id"]: event for event in map(dated, lines(folder / "events.jsonl.gz"))}
@@ -142,15 +141,21 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in data.decode().split("\n") if line.strip()]
 
 
+def table(folder: Path) -> list[str]:
+    """The lines of the observations, header first; none where there is no file."""
+    path = folder / "observations.csv.gz"
+    return gzip.decompress(path.read_bytes()).decode().splitlines(keepends=True) if path.exists() else []
+
+
 def cut(folder: Path, to: Path, as_of: datetime) -> None:
     """Write into `to` what of the series, rows and events in `folder` could be known at `as_of`."""
     to.mkdir()
-    shutil.copy(folder / "series.jsonl", to)
-    with gzip.open(folder / "observations.csv.gz", "rt", newline="") as file:
-        header, *rows = file
-    kept = [row for row in rows if datetime.fromisoformat(row.rpartition(",")[2].strip()) <= as_of]
-    with gzip.open(to / "observations.csv.gz", "wt", newline="") as file:
-        file.writelines([header, *kept])
+    if (folder / "series.jsonl").exists():
+        shutil.copy(folder / "series.jsonl", to)
+    rows = table(folder)
+    kept = [row for row in rows[1:] if datetime.fromisoformat(row.rpartition(",")[2].strip()) <= as_of]
+    if rows:
+        (to / "observations.csv.gz").write_bytes(gzip.compress("".join([rows[0], *kept]).encode()))
     with gzip.open(to / "events.jsonl.gz", "wt") as file:
         for event in lines(folder / "events.jsonl.gz"):
             if datetime.fromisoformat(event["known_from"]) <= as_of:

@@ -150,6 +150,11 @@ def test_a_missing_world_is_a_sentence(capsys):
     assert said == "world 'no-such-folder' does not exist; name `almanac`, or a folder that holds a world\n"
 
 
+def test_days_without_questions_are_no_passed_audit(capsys):
+    assert main(["almanac", "--start", "2027-05-04", "--days", "1"]) == 1
+    assert "nothing was asked" in capsys.readouterr().err
+
+
 def test_what_was_not_yet_knowable_is_cut_from_the_files(tmp_path):
     rows = "series_id,date,value,published_at\na,2026-05-03,1,2026-05-04T12:00:00Z\n"
     late = "a,2026-05-04,2,2026-05-04T12:00:01Z\n"
