@@ -14,7 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -35,7 +35,7 @@ from futureworld.cycle.run import Run, open_run
 from futureworld.errors import FutureWorldError
 from futureworld.questions.ask import ask as ask_questions
 from futureworld.questions.prompts import messages
-from futureworld.records import Message, Question, QuestionState
+from futureworld.records import Message, Question, QuestionState, as_json
 from futureworld.resolution.resolve import Resolved
 from futureworld.resolution.resolve import resolve as read_outcome
 from futureworld.worlds.open import ALMANAC, open_world
@@ -213,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{world}: nothing was asked, so nothing was audited; choose days inside the world", file=sys.stderr)
         return 1
     if chosen.json:
-        print(json.dumps({"world": world, **asdict(counts), **asdict(found)}, indent=1))
+        print(json.dumps({"world": world, **as_json(counts), **as_json(found)}, indent=1))
     else:
         print(report(world, counts, found))
     return 1 if found.violations else 0

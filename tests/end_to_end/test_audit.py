@@ -18,7 +18,7 @@ RECORDING = ROOT.parent / "shared/worlds/2026"
 START, PER_DAY = date(2026, 5, 4), 40
 
 sys.path.insert(0, str(ROOT / "scripts"))  # scripts are no package
-from audit import asked, audit_run, main, opened, play, tally  # noqa: E402
+from audit import asked, audit_run, main, opened, play, report, tally  # noqa: E402
 from audit_checks import audit_call, audit_question, audit_trajectory, lookup  # noqa: E402
 from audit_raw import cut, read_raw  # noqa: E402
 
@@ -140,14 +140,23 @@ def test_a_tool_result_that_no_call_names_is_found(almanac, pairs):
 def test_one_day_of_the_recording(capsys):
     if not RECORDING.is_dir():
         pytest.skip("../shared/worlds/2026 is not beside this checkout")
-    assert main([str(RECORDING), "--days", "1", "--per-day", str(PER_DAY)]) == 0
-    assert "0  violations" in capsys.readouterr().out
+    assert main([str(RECORDING), "--days", "1", "--per-day", str(PER_DAY), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["violations"] == [] and said["checked"]["questions"] == sum(said["asked"].values()) == PER_DAY
+    assert said["checked"]["hits of document"] > 0
 
 
 def test_a_missing_world_is_a_sentence(capsys):
     assert main(["no-such-folder"]) == 1
     said = capsys.readouterr().err
     assert said == "world 'no-such-folder' does not exist; name `almanac`, or a folder that holds a world\n"
+
+
+def test_the_table_counts_every_question(almanac):
+    raw, run = almanac
+    table = report("almanac", tally(run), audit_run(run, raw)).splitlines()
+    assert ["all", str(PER_DAY)] in [line.split()[:2] for line in table]
+    assert "         0  violations" in table
 
 
 def test_days_without_questions_are_no_passed_audit(capsys):
