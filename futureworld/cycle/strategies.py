@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from futureworld.cycle.run import Run
 from futureworld.records import Forecast, Question
 
-HABIT = re.compile(r"For (\w+) I (follow|oppose|guess)\b ?(count|last|distance)?")
+HABIT = re.compile(r"For \w+ I ((?:follow|oppose) (?:count|last|distance)|guess)\b")
 OTHER = "other"
 
 Shares = dict[str, dict[str, float]]
@@ -24,9 +24,7 @@ def habit(text: str) -> str:
     ('follow distance', 'other')
     """
     found = HABIT.search(text)
-    if found is None:
-        return OTHER
-    return " ".join(part for part in found.groups()[1:] if part)
+    return OTHER if found is None else found[1]
 
 
 def shares(run: Run, forecasts: Iterable[Forecast], questions: dict[str, Question]) -> Shares:
