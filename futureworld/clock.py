@@ -41,7 +41,10 @@ def utc(moment: datetime) -> datetime:
     """`moment` in UTC. Raises RecordError for a naive datetime: its zone cannot be guessed."""
     if moment.tzinfo is None:
         raise RecordError(f"time {moment.isoformat()} has no zone; write it with one, for example ...Z")
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise RecordError(f"time {moment.isoformat()} is out of range in UTC; years are 1 to 9999") from None
 
 
 def parse_utc(text: str) -> datetime:

@@ -113,7 +113,8 @@ def _text(folder: Path, name: str, problems: list[Problem]) -> str | None:
         return None
     try:
         data = path.read_bytes()
-        return (gzip.decompress(data) if name.endswith(".gz") else data).decode()
+        # A byte order mark is no part of the first name.
+        return (gzip.decompress(data) if name.endswith(".gz") else data).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         problems.append(Problem(name, 0, f"cannot be read ({error}); write it again as UTF-8"))
         return None
@@ -139,7 +140,7 @@ def _records(
     seen: dict[object, int] = {}
     # Only \n ends a row: texts may hold other line separators.
     for number, line in enumerate((texts[file] or "").split("\n"), start=1):
-        if not line:
+        if not line.strip():
             continue
         try:
             record = build(_object(line))
@@ -154,7 +155,7 @@ def _records(
 def _object(line: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _RowError(f"is not JSON: {error}") from None
     if not isinstance(row, dict):
         raise _RowError(f"holds a {type(row).__name__}, expected an object")
@@ -172,6 +173,13 @@ def _need(row: dict[str, Any], *names: str) -> None:
             raise _RowError(f"field {name} holds a {type(row[name]).__name__}, expected a {expected.__name__}")
 
 
+def _need_text(row: dict[str, Any], *names: str) -> None:
+    """Raises where an optional field is there and no text."""
+    for name in names:
+        if not isinstance(row.get(name) or "", str):
+            raise _RowError(f"field {name} holds a {type(row[name]).__name__}, expected a str")
+
+
 def _moment(text: Any, name: str) -> datetime:
     try:
         return parse_utc(text)
@@ -181,7 +189,10 @@ def _moment(text: Any, name: str) -> datetime:
 
 def _day(text: Any, name: str) -> date:
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
+        if day.isoformat() != text:  # a week, or digits alone
+            raise ValueError(text)
+        return day
     except (ValueError, TypeError):
         raise _RowError(f"{name} {text!r} is not a day; write it as 2026-05-04") from None
 
@@ -195,7 +206,10 @@ def _series(row: dict[str, Any]) -> Series:
     if row["timing"] not in TIMINGS:
         raise _RowError(f"timing {row['timing']!r} is unknown; use one of {', '.join(TIMINGS)}")
     names = ("id", "title", "domain", "unit", "zone", "calendar", "timing", "kind")
-    breaks = tuple(_day(day, "breaks") for day in row.get("breaks") or ())
+    breaks = row.get("breaks") or []
+    if not isinstance(breaks, list):
+        raise _RowError(f"field breaks holds a {type(breaks).__name__}, expected a list of days")
+    breaks = tuple(_day(day, "breaks") for day in breaks)
     return Series(**{name: row[name] for name in names}, source=row["source_repo"], breaks=breaks)
 
 
@@ -211,7 +225,7 @@ def _observations(text: str | None, rows: Rows, latest: _Latest) -> Iterator[Obs
         return
     pick = itemgetter(*(header.index(name) for name in COLUMNS))
     seen: dict[tuple[str, date], int] = {}
-    for cells in table:
+    for cells in _cells(table, rows):
         number = table.line_num
         try:
             if len(cells) != len(header):
@@ -223,6 +237,14 @@ def _observations(text: str | None, rows: Rows, latest: _Latest) -> Iterator[Obs
             yield row
         except _RowError as fault:
             rows.problems.append(Problem(OBSERVATIONS, number, str(fault)))
+
+
+def _cells(table: Any, rows: Rows) -> Iterator[list[str]]:
+    """The rows of a csv reader; what it cannot read ends the table with a problem."""
+    try:
+        yield from table
+    except csv.Error as error:
+        rows.problems.append(Problem(OBSERVATIONS, table.line_num, f"is not CSV: {error}; look for an open quote"))
 
 
 def _observation(
@@ -283,6 +305,7 @@ def _check_result(event: Event, has_start: bool) -> None:
 
 def _document(row: dict[str, Any], latest: _Latest) -> Document:
     _need(row, "id", "title", "published_at")
+    _need_text(row, "url", "text", "publisher", "source")
     return Document(
         id=row["id"],
         title=row["title"],
@@ -300,6 +323,8 @@ def _ranking(row: dict[str, Any], latest: _Latest) -> Ranking:
         names = tuple(item["name"] for item in sorted(row["items"], key=lambda item: item["rank"]))
     except (KeyError, TypeError):
         raise _RowError("items are not objects with rank and name") from None
+    if not all(isinstance(name, str) for name in names):
+        raise _RowError("items have a name that is no text")
     return Ranking(
         id=row["ranking_id"],
         domain=row["domain"],

@@ -135,3 +135,20 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 def test_a_problem_reads_as_file_row_and_message() -> None:
     assert str(Problem("a.jsonl", 3, "is wrong")) == "a.jsonl row 3: is wrong"
     assert str(Problem("a.jsonl", 0, "is wrong")) == "a.jsonl: is wrong"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"observations": ['"' + "a" * 200_000 + '",2,3,4']}, "is not CSV"),
+        ({"observations": ["river.level,20260301,120,2026-03-01T09:00:00Z"]}, "is not a day"),
+        ({"observations": ["river.level,2026-03-01,120,0001-01-01T00:00:00+14:00"]}, "out of range"),
+        ({"series": [{**SERIES, "breaks": 5}]}, "field breaks holds a int"),
+        ({"documents": ["[" * 100_000]}, "is not JSON"),
+        ({"documents": [{**DOCUMENT, "text": 5}]}, "field text holds a int"),
+        ({"rankings": [{**RANKING, "items": [{"rank": 1, "name": 5}]}]}, "no text"),
+    ],
+)
+def test_rows_that_no_reader_expects_are_problems(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    problems = check(write_world(tmp_path, **changes), NOW)
+    assert said in str(problems[0])
