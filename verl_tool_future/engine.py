@@ -190,12 +190,13 @@ def renderer(model: Path, max_tokens: int) -> TemplateRenderer:
     pocket.check(model)
     try:
         shape = json.loads((model / "config.json").read_text())
-    except (OSError, json.JSONDecodeError) as error:
+        positions = shape.get("max_position_embeddings")
+        short = positions is not None and positions < max_tokens
+    except (OSError, ValueError, TypeError, AttributeError) as error:
         raise PolicyError(
             f"policy folder {model}: config.json cannot be read ({error}); save the model into it"
         ) from None
-    positions = shape.get("max_position_embeddings")
-    if positions is not None and positions < max_tokens:
+    if short:
         raise PolicyError(
             f"policy {model} has {positions} positions, fewer than rollout.max_tokens={max_tokens}; lower that"
         )
@@ -220,10 +221,13 @@ def _generation_stops(model: Path) -> list[int]:
     path = model / "generation_config.json"
     if not path.exists():
         return []
-    eos = json.loads(path.read_text()).get("eos_token_id")
-    if eos is None:
-        return []
-    return [int(i) for i in eos] if isinstance(eos, list) else [int(eos)]
+    try:
+        eos = json.loads(path.read_text()).get("eos_token_id")
+        if eos is None:
+            return []
+        return [int(i) for i in eos] if isinstance(eos, list) else [int(eos)]
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise PolicyError(f"{path} cannot be read ({error}); save the model again, or remove the file") from None
 
 
 def _is_death(error: Exception) -> bool:
