@@ -11,16 +11,24 @@ from collections.abc import Sequence
 from datetime import date, time
 from pathlib import Path
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from futureworld.clock import Schedule
 from futureworld.errors import ConfigError
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: Any, info: Any) -> Any:
+        if isinstance(value, bool) and cls.model_fields[info.field_name].annotation in (int, float):
+            raise ValueError("a number is expected")
+        return value
 
 
 class ScheduleConfig(Section):
@@ -33,6 +41,30 @@ class ScheduleConfig(Section):
     """How long an answer may take."""
     retry_days: int = Field(default=3, ge=0, le=60)
     """Days for which a missing outcome is asked for again; 0 throws late questions away, as the paper does."""
+
+    @field_validator("ask_at", "resolve_at", mode="before")
+    @classmethod
+    def _wall_time(cls, value: Any) -> Any:
+        # YAML 1.1 reads a bare 20:00 as 1200, which would then be taken for seconds.
+        if not isinstance(value, time | str):
+            raise ValueError("YAML reads a bare time as a number; put it in quotes, '20:00'")
+        return value
+
+    @field_validator("ask_at", "resolve_at")
+    @classmethod
+    def _without_zone(cls, value: time) -> time:
+        if value.tzinfo is not None:
+            raise ValueError("a wall time has no zone of its own; set schedule.zone")
+        return value
+
+    @field_validator("zone")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ValueError, OSError, KeyError):
+            raise ValueError("unknown zone; use an IANA name such as Europe/Berlin") from None
+        return value
 
     def schedule(self) -> Schedule:
         return Schedule(self.ask_at, self.resolve_at, self.zone, self.answer_hours)
@@ -111,7 +143,7 @@ class Config(Section):
     """`almanac`, or the folder of a recorded world."""
     policy: str = "pocket"
     """`pocket`, or the folder of a Hugging Face causal LM with tokenizer and chat template."""
-    start: date = date(2026, 5, 4)
+    start: date = Field(default=date(2026, 5, 4), ge=date(1970, 1, 1), le=date(2200, 1, 1))
     days: int = Field(default=8, ge=1, le=3650)
     seed: int = 0
     store: str = ""
@@ -179,7 +211,7 @@ def to_yaml(config: Config) -> str:
 def _read(path: Path) -> dict[str, Any]:
     try:
         tree = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"configuration {path} cannot be read: {error}") from None
     if tree is None:
         return {}
