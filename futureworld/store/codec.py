@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 from sqlalchemy import RowMapping
 
+from futureworld.errors import StoreError
 from futureworld.records import (
     AnswerStatus,
     Checkpoint,
@@ -20,6 +21,7 @@ from futureworld.records import (
     as_json,
 )
 
+_Kind = TypeVar("_Kind")
 _QUESTION = TypeAdapter(Question)
 _UPDATE = TypeAdapter(Update)
 
@@ -43,7 +45,8 @@ def question_row(question: Question) -> dict[str, Any]:
 
 
 def question(row: RowMapping) -> Question:
-    return _QUESTION.validate_python(json.loads(row["record"]))
+    """Raises StoreError where the row does not hold one."""
+    return _record(_QUESTION, row)
 
 
 def outcome_row(outcome: Outcome) -> dict[str, Any]:
@@ -87,4 +90,14 @@ def update_row(update: Update) -> dict[str, Any]:
 
 
 def update(row: RowMapping) -> Update:
-    return _UPDATE.validate_python(json.loads(row["record"]))
+    return _record(_UPDATE, row)
+
+
+def _record(kind: TypeAdapter[_Kind], row: RowMapping) -> _Kind:
+    try:
+        return kind.validate_python(json.loads(row["record"]))
+    except ValueError as error:  # not JSON, or not this record
+        first = str(error).splitlines()[0]
+        raise StoreError(
+            f"a record of the store is damaged ({first}); restore it from a copy, or start a new run folder"
+        ) from None

@@ -25,8 +25,19 @@ _WAY_OUT = {
     "readonly": "make the folder and its files writable",
     "read-only": "make the folder and its files writable",
     "unable to open": "the folder must exist and be writable",
+    "malformed": "restore the store from a copy, or start a new run folder",
+    "not a database": "restore the store from a copy, or start a new run folder",
+    "no such table": "restore the store from a copy, or start a new run folder",
+    "connection failed": "start the server, or mend `store`",
+    "resolve host": "start the server, or mend `store`",
+    "file exists": "a file stands where a folder is needed; move it, or choose another name",
+    "not a directory": "a file stands where a folder is needed; move it, or choose another name",
+    "is a directory": "a folder stands where a file is needed; move it",
     "locked": "another process writes to it; wait for it or stop it",
 }
+
+
+_KINDS = "use sqlite:///FILE, or postgresql+psycopg://... with futureworld[postgres], or leave it empty for SQLite"
 
 
 class Database:
@@ -38,12 +49,13 @@ class Database:
             self.name = parsed.render_as_string(hide_password=True)
             self.engine: Engine = create_engine(parsed)
         except (ArgumentError, NoSuchModuleError) as error:
-            raise StoreError(f"store URL {url!r} cannot be used: {error}; leave it empty for SQLite") from None
+            shown = getattr(self, "name", url.rpartition("@")[2])  # without a password
+            raise StoreError(f"store URL {shown!r} cannot be used: {error}; {_KINDS}") from None
         except ModuleNotFoundError as error:
-            raise StoreError(
-                f"store {self.name} needs the package {error.name}; install futureworld[postgres]"
-            ) from None
+            raise StoreError(f"store {self.name} needs the package {error.name}; {_KINDS}") from None
         self.is_postgres = self.engine.dialect.name == "postgresql"
+        if not self.is_postgres and (self.engine.dialect.name != "sqlite" or parsed.database in (None, "", ":memory:")):
+            raise StoreError(f"store {self.name} would not keep a run; {_KINDS}")
         if not self.is_postgres:
             event.listen(self.engine, "connect", _configure_sqlite)
             event.listen(self.engine, "begin", _begin_sqlite)
@@ -83,6 +95,8 @@ class Database:
         """Turn what the database raises into a StoreError that says what to do."""
         try:
             yield
+        except UnicodeEncodeError as error:
+            raise StoreError(f"store {self.name}: {error.object!r} is no text") from None
         except SQLAlchemyError as error:
             cause = error.orig if isinstance(error, StatementError) else error
             if isinstance(cause, FutureWorldError):  # a value that a column refused

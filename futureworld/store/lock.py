@@ -18,7 +18,7 @@ from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import DBAPIError
 
 from futureworld.clock import SystemClock, iso, parse_utc
-from futureworld.errors import LockedError
+from futureworld.errors import LockedError, RecordError
 from futureworld.store import codec, schema
 from futureworld.store.database import Database, file_errors
 
@@ -127,7 +127,7 @@ def _row(connection: Connection) -> Holder | None:
 
 
 def _read(handle: int) -> Holder | None:
-    return _parse(os.pread(handle, 4096, 0).decode())
+    return _parse(os.pread(handle, 4096, 0).decode(errors="replace"))
 
 
 def _write(handle: int, content: str) -> None:
@@ -136,10 +136,12 @@ def _write(handle: int, content: str) -> None:
 
 
 def _parse(content: str) -> Holder | None:
-    if not content:
+    """None also where the name is unreadable, as a full disk may leave it: it only tells people."""
+    try:
+        fields = codec.from_text(content)
+        return Holder(fields["name"], fields["host"], fields["pid"], parse_utc(fields["since"]))
+    except (ValueError, TypeError, KeyError, RecordError):
         return None
-    fields = codec.from_text(content)
-    return Holder(fields["name"], fields["host"], fields["pid"], parse_utc(fields["since"]))
 
 
 def _busy(what: str, holder: Holder | None) -> LockedError:
