@@ -35,6 +35,7 @@ def day_text(run: "Run", what: str) -> str | None:
     from datetime import date
 
     from futureworld.cycle.ask import train_set
+    from futureworld.errors import RunError
 
     try:
         day = date.fromisoformat(what)
@@ -42,7 +43,7 @@ def day_text(run: "Run", what: str) -> str | None:
         return None
     questions = run.store.question_set(train_set(day))
     if questions is None:
-        return f"{day} was not asked in this run"
+        raise RunError(f"{day} was not asked in this run; see start and days, or run `futureworld ask --day {day}`")
     states = run.store.states([question.id for question in questions])
     domains = Counter(question.domain for question in questions)
     lines = [f"{day}: {len(questions)} questions, " + ", ".join(f"{name} {n}" for name, n in sorted(domains.items()))]

@@ -136,9 +136,11 @@ def _run_stage(
     """Open the run with a clock at the end of `day`'s schedule, do the stage, print its summary."""
     from futureworld.cli.console import RichReporter, print_summary
     from futureworld.clock import FakeClock
+    from futureworld.cycle.day import check_day
     from futureworld.cycle.replay import workers
     from futureworld.cycle.run import open_run
 
+    check_day(config, name, day)
     schedule = config.schedule.schedule()
     clock = FakeClock(max(schedule.asked_at(day), schedule.resolves_at(date.fromordinal(day.toordinal() - 1))))
     with open_run(run, config, clock=clock, reporter=RichReporter(), holder=name) as opened, workers(opened) as crew:

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from futureworld.agents.base import Engine
+from futureworld.config import Config
 from futureworld.cycle.ask import ask, collect
 from futureworld.cycle.batch import Learner
 from futureworld.cycle.predict import predict
 from futureworld.cycle.resolve import resolve
 from futureworld.cycle.run import Run, Summary
 from futureworld.cycle.update import update
+from futureworld.errors import RunError
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,39 @@ def do_day(run: Run, day: date, workers: Workers) -> dict[str, Summary]:
 
 
 def predict_newest(run: Run, day: date, workers: Workers) -> Summary:
-    """Predict with the newest checkpoint; the engine is not started when the stage was done."""
+    """Predict with the newest checkpoint; the engine is not started when the stage was done, or comes too early."""
     finished = run.store.finished("predict", day.isoformat())
-    return finished if finished is not None else predict(run, day, workers.engine())
+    if finished is not None:
+        return finished
+    need(run, "ask", day)
+    return predict(run, day, workers.engine())
 
 
 def update_next(run: Run, day: date, workers: Workers) -> Summary:
     finished = run.store.finished("update", day.isoformat())
-    return finished if finished is not None else update(run, day, workers.learner())
+    if finished is not None:
+        return finished
+    need(run, "resolve", day)
+    return update(run, day, workers.learner())
+
+
+def need(run: Run, stage: str, day: date) -> None:
+    """Refuse with RunError what comes before `stage` was done: it would be taken for an empty day."""
+    if run.store.finished(stage, day.isoformat()) is None:
+        raise RunError(f"stage {stage} of {day} was not done yet; run `futureworld {stage} --day {day}` first")
+
+
+def check_day(config: Config, stage: str, day: date) -> None:
+    """Refuse with RunError a calendar day on which the run has nothing to do in `stage`.
+
+    Questions are asked on `days` days from `start`; their outcomes are read from the day after
+    the first to `retry_days` days after the day that follows the last.
+    """
+    first = config.start
+    last = first + timedelta(days=config.days - 1)
+    if stage in ("resolve", "update"):
+        first, last = first + timedelta(days=1), last + timedelta(days=1 + config.schedule.retry_days)
+    elif stage == "day":
+        last += timedelta(days=1)
+    if not first <= day <= last:
+        raise RunError(f"the run has no {stage} on {day}, only from {first} to {last}; see start and days")

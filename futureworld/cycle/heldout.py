@@ -19,7 +19,12 @@ HELD_OUT = "evaluate/held-out"
 
 
 def held_out_days(run: Run) -> list[date]:
-    """The `evaluate.days` days after the last moment at which a training outcome may still come in."""
+    """The `evaluate.days` days after the last moment at which a training outcome may still come in.
+
+    Raises RunError where the world ends before their outcomes, or begins after the first asked day.
+    """
+    if run.days[0] < run.world.first_day:
+        raise RunError(f"{run.world.id} begins on {run.world.first_day}, the run on {run.days[0]}; start later")
     schedule = run.config.schedule
     first = run.days[-1] + timedelta(days=1 + schedule.retry_days + 1)
     days = [first + timedelta(days=i) for i in range(run.config.evaluate.days)]

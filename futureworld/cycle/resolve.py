@@ -5,13 +5,20 @@ from datetime import date, datetime, timedelta
 
 from futureworld import faults
 from futureworld.cycle.run import Run, Summary
+from futureworld.errors import RunError
 from futureworld.records import Outcome, Question, QuestionState
 from futureworld.resolution.resolve import Pending, Resolved, Void
 from futureworld.resolution.resolve import resolve as read_outcome
 
 
 def resolve(run: Run, day: date) -> Summary:
-    """Read everything due on calendar day `day`: the questions of the day before, and late ones."""
+    """Read everything due on calendar day `day`: the questions of the day before, and late ones.
+
+    Raises RunError where the day before has not been asked: its questions would be passed over.
+    """
+    asked = day - timedelta(days=1)
+    if asked in run.days and run.store.finished("ask", asked.isoformat()) is None:
+        raise RunError(f"day {asked} was not asked yet; run `futureworld ask --day {asked}` first")
 
     def work() -> Summary:
         now = run.schedule.resolves_at(day - timedelta(days=1))

@@ -20,6 +20,7 @@ from futureworld.cycle.report import Reporter, Silent
 from futureworld.errors import ConfigError, RunError
 from futureworld.policies import policy_folder, weight_hash
 from futureworld.records import Checkpoint
+from futureworld.store.database import file_errors
 from futureworld.store.store import Store
 from futureworld.worlds.base import World
 from futureworld.worlds.open import open_world
@@ -93,17 +94,20 @@ def open_run(
     Raises RunError when the folder belongs to another configuration, LockedError when busy.
     """
     make_folder(folder)
-    keep_config(folder, config)
+    check_config(folder, config)
     schedule = config.schedule.schedule()
     clock = clock or FakeClock(schedule.asked_at(config.start))
     world = open_world(config.world)
     policy = policy_folder(config.policy)
     with Store.open(folder, config.store, clock) as store, store.lock(holder):
-        check_world(store, world)
+        check_config(folder, config)  # again: another process may have begun the run meanwhile
+        check_world(folder, store, world)
         run = Run(folder, config, world, store, clock, schedule, policy, reporter or Silent())
         store.remove_orphans()
         if not store.checkpoints():
             store.add_checkpoint(Checkpoint(0, str(policy.resolve()), weight_hash(policy), None, None))
+        if not (folder / CONFIG_FILE).exists():  # last: what could not be opened leaves the folder free
+            replace_text(folder / CONFIG_FILE, to_yaml(config))
         yield run
 
 
@@ -114,11 +118,9 @@ def make_folder(folder: Path) -> None:
         raise RunError(f"run folder {folder} cannot be made: {error.strerror}; choose another with --run") from None
 
 
-def keep_config(folder: Path, config: Config) -> None:
-    """Write the resolved config on first use; refuse another one afterwards."""
-    path = folder / CONFIG_FILE
-    if not path.exists():
-        replace_text(path, to_yaml(config))
+def check_config(folder: Path, config: Config) -> None:
+    """Refuse another configuration than the one that the run in `folder` was made with, if there is one."""
+    if not (folder / CONFIG_FILE).exists():
         return
     kept = read_config(folder)
     if kept.hash() == config.hash():
@@ -139,9 +141,14 @@ def read_config(folder: Path) -> Config:
             f"{folder} is no run folder: it has no {CONFIG_FILE}; start one with `futureworld replay --run DIR`"
         )
     try:
-        return build(yaml.safe_load(path.read_text()))
-    except (ConfigError, yaml.YAMLError) as error:
-        raise RunError(f"{path} cannot be read by this version: {error}") from None
+        tree = yaml.safe_load(path.read_text())
+        if not isinstance(tree, dict):
+            raise ConfigError(f"it holds a {type(tree).__name__}, expected sections and keys")
+        return build(tree)
+    except (ConfigError, OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise RunError(
+            f"{path} cannot be read by this version: {error}; restore the file, or choose another folder with --run"
+        ) from None
 
 
 def difference(kept: Config, given: Config) -> str:
@@ -163,8 +170,13 @@ def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return items
 
 
-def check_world(store: Store, world: World) -> None:
+def check_world(folder: Path, store: Store, world: World) -> None:
     kept = store.meta("world")
+    if kept is None and (folder / CONFIG_FILE).exists():
+        raise RunError(
+            f"run folder {folder} has a {CONFIG_FILE} but store {store.database.name} holds nothing of the run;"
+            " restore the store, or choose another folder with --run"
+        )
     if kept is None:
         store.set_meta("world", world.id)
     elif kept != world.id:
@@ -177,10 +189,12 @@ def replace_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     temporary = path.with_name(path.name + ".tmp")
     try:
-        with temporary.open("w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise RunError(f"{path} cannot be written: {error.strerror}") from None
+        with file_errors(path):
+            with temporary.open("w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
