@@ -8,7 +8,7 @@ import difflib
 import hashlib
 import json
 from collections.abc import Sequence
-from datetime import date, time
+from datetime import date, time, timedelta
 from pathlib import Path
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
@@ -160,6 +160,10 @@ class Config(Section):
     evaluate: EvaluateConfig = EvaluateConfig()
     verl: dict[str, Any] = {}
     """verl's own keys, passed through unchanged."""
+
+    def asked_days(self) -> list[date]:
+        """The days on which questions are asked, in order."""
+        return [self.start + timedelta(days=i) for i in range(self.days)]
 
     def hash(self) -> str:
         """16 hex digits over every value; runs of another hash are refused."""

@@ -52,10 +52,13 @@ def replay(
     from futureworld.cli.console import RichReporter, print_json
     from futureworld.cli.table import closing_table
     from futureworld.clock import FakeClock
+    from futureworld.cycle.heldout import held_out_days
     from futureworld.cycle.plots import draw
     from futureworld.cycle.replay import replay as replay_run
     from futureworld.cycle.run import open_run
+    from futureworld.worlds.open import open_world
 
+    held_out_days(chosen, open_world(chosen.world))  # what could not be evaluated is refused before it begins
     clock = FakeClock(chosen.schedule.schedule().asked_at(chosen.start))
     reporter = RichReporter()
     with open_run(run, chosen, clock=clock, reporter=reporter, holder="replay") as opened:

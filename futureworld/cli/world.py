@@ -1,6 +1,5 @@
 """`futureworld world`: look into a recorded world, and check one."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,15 +11,17 @@ app = typer.Typer(no_args_is_help=True, help="Check a recorded world, or show wh
 
 @app.command()
 def check(
-    folder: Annotated[Path, typer.Argument(help="The folder of a recorded world.")], as_json: JsonOption = False
+    folder: Annotated[str, typer.Argument(help="almanac, or a world's folder.")], as_json: JsonOption = False
 ) -> None:
     """List what is wrong in a world's folder, by file and row; exit code 1 when there is something."""
     from futureworld.cli.console import print_json
     from futureworld.clock import SystemClock
     from futureworld.records import as_json as plain
     from futureworld.worlds.check import check as check_world
+    from futureworld.worlds.open import world_folder
 
-    problems = check_world(folder, SystemClock().now())
+    with world_folder(folder) as found:
+        problems = check_world(found, SystemClock().now())
     if as_json:
         print_json(plain(list(problems)))
     else:

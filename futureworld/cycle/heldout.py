@@ -7,6 +7,7 @@ checkpoint answers exactly these.
 from collections.abc import Sequence
 from datetime import date, timedelta
 
+from futureworld.config import Config
 from futureworld.cycle.resolve import resolve_questions
 from futureworld.cycle.run import Run, Summary
 from futureworld.errors import RunError
@@ -14,24 +15,25 @@ from futureworld.evaluation.baselines import Row
 from futureworld.questions.ask import ask
 from futureworld.questions.facts import facts
 from futureworld.records import Question
+from futureworld.worlds.base import World
 
 HELD_OUT = "evaluate/held-out"
 
 
-def held_out_days(run: Run) -> list[date]:
+def held_out_days(config: Config, world: World) -> list[date]:
     """The `evaluate.days` days after the last moment at which a training outcome may still come in.
 
     Raises RunError where the world ends before their outcomes, or begins after the first asked day.
     """
-    if run.days[0] < run.world.first_day:
-        raise RunError(f"{run.world.id} begins on {run.world.first_day}, the run on {run.days[0]}; start later")
-    schedule = run.config.schedule
-    first = run.days[-1] + timedelta(days=1 + schedule.retry_days + 1)
-    days = [first + timedelta(days=i) for i in range(run.config.evaluate.days)]
-    if days[-1] + timedelta(days=1) > run.world.last_day:
+    asked = config.asked_days()
+    if asked[0] < world.first_day:
+        raise RunError(f"{world.id} begins on {world.first_day}, the run on {asked[0]}; start later")
+    first = asked[-1] + timedelta(days=1 + config.schedule.retry_days + 1)
+    days = [first + timedelta(days=i) for i in range(config.evaluate.days)]
+    if days[-1] + timedelta(days=1) > world.last_day:
         raise RunError(
-            f"the evaluation needs {run.world.id} until {days[-1] + timedelta(days=1)},"
-            f" it ends on {run.world.last_day}; start earlier, or set fewer evaluate.days"
+            f"the evaluation needs {world.id} until {days[-1] + timedelta(days=1)},"
+            f" it ends on {world.last_day}; start earlier, or set fewer evaluate.days"
         )
     return days
 
@@ -42,7 +44,7 @@ def ask_held_out(run: Run) -> Summary:
     def work() -> Summary:
         config = run.config.questions.model_copy(update={"per_day": run.config.evaluate.per_day, "thresholds": 1})
         questions: list[Question] = []
-        days = held_out_days(run)
+        days = held_out_days(run.config, run.world)
         with run.reporter.bar("held-out questions", len(days)) as bar:
             for day in days:
                 questions.extend(

@@ -16,7 +16,6 @@ from futureworld.clock import FakeClock
 from futureworld.cycle.batch import Learner
 from futureworld.cycle.day import Moment, Workers, do, moments
 from futureworld.cycle.evaluate import Evaluation, evaluate
-from futureworld.cycle.heldout import held_out_days
 from futureworld.cycle.memory import MemoryWatch
 from futureworld.cycle.run import Run, Summary, replace_text
 from futureworld.cycle.summary import summarize
@@ -59,7 +58,6 @@ def workers(run: Run) -> Iterator[Workers]:
 def replay(run: Run, clock: FakeClock) -> Replayed:
     """Every moment of the run, then the evaluation; writes `summary.json`, returns both."""
     began = time.monotonic()
-    held_out_days(run)  # a run that could not be evaluated is refused before it trains
     tracking = tracker(run.config, run.folder)
     with MemoryWatch() as memory, workers(run) as crew:
         if not all(run.store.finished("update", moment.day.isoformat()) for moment in moments(run) if not moment.asks):

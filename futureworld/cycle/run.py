@@ -46,8 +46,7 @@ class Run:
     @property
     def days(self) -> list[date]:
         """The asked days, in order."""
-        first = self.config.start.toordinal()
-        return [date.fromordinal(first + i) for i in range(self.config.days)]
+        return self.config.asked_days()
 
     @property
     def agent(self) -> str:

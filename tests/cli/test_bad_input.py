@@ -8,10 +8,8 @@ import pytest
 from cycle_parts import make_policy, opened, small_config
 
 from futureworld.cli import main as cli
-from futureworld.clock import FakeClock
 from futureworld.config import load
 from futureworld.cycle.day import Workers, predict_newest, update_next
-from futureworld.cycle.replay import replay
 from futureworld.errors import ConfigError, RunError
 
 DAY = "2026-05-04"
@@ -157,15 +155,12 @@ def test_a_stage_before_its_time_is_refused_and_not_taken_for_an_empty_day(tmp_p
 
 
 @pytest.mark.parametrize(("start", "said"), [("2026-07-20", "start earlier"), ("2025-06-01", "start later")])
-def test_a_start_that_allows_no_evaluation_is_refused_before_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str, said: str
+def test_a_start_that_allows_no_evaluation_leaves_the_folder_free(
+    tmp_path: Path, refused, start: str, said: str
 ) -> None:
-    monkeypatch.setattr("futureworld.cycle.replay.plugin", lambda _: no_worker())
-    with opened(tmp_path, small_config(tmp_path, f"start={start}")) as (run, clock, _):
-        assert isinstance(clock, FakeClock)
-        with pytest.raises(RunError, match=said):
-            replay(run, clock)
-        assert run.store.question_set(f"train/{start}") is None
+    run = tmp_path / "run"
+    assert said in refused("replay", "--run", str(run), "--start", start)
+    assert not run.exists()
 
 
 @pytest.mark.parametrize(

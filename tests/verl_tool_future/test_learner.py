@@ -24,7 +24,7 @@ RATE = 2e-3
 
 
 def config(**changes: Any) -> Config:
-    return build({"device": "cpu", "update": {"learning_rate": RATE}, **changes})
+    return build({"device": "cpu", "update": {"learning_rate": RATE, "mini_batches": 4}, **changes})
 
 
 @pytest.fixture(scope="module")
