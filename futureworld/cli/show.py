@@ -119,7 +119,7 @@ def token_rows(run: "Run", trajectory: "Trajectory") -> str:
     ):
         said = "           " if log_prob is None else f"{log_prob:11.5f}"
         rows.append(
-            f"{i:5}  {'policy     ' if masked else 'environment'}  {token:6} {said}{tokenizer.decode([token])!r}"
+            f"{i:5}  {'policy     ' if masked else 'environment'}  {token:6} {said}  {tokenizer.decode([token])!r}"
         )
     return "\n".join(rows)
 
