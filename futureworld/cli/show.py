@@ -43,7 +43,8 @@ def day_text(run: "Run", what: str) -> str | None:
         return None
     questions = run.store.question_set(train_set(day))
     if questions is None:
-        raise RunError(f"{day} was not asked in this run; see start and days, or run `futureworld ask --day {day}`")
+        asked = [str(one) for one in run.days if run.store.question_set(train_set(one)) is not None]
+        raise RunError(f"{day} was not asked in {run.folder}; asked so far: {', '.join(asked) or 'nothing'}")
     states = run.store.states([question.id for question in questions])
     domains = Counter(question.domain for question in questions)
     lines = [f"{day}: {len(questions)} questions, " + ", ".join(f"{name} {n}" for name, n in sorted(domains.items()))]

@@ -23,7 +23,7 @@ def closing_table(replayed: Replayed) -> str:
         "",
         _interval(f"Brier, checkpoint 0 minus {e.checkpoints[-1].version}, single", s["paired"]),
         _interval(f"Brier, always 0.5 minus mean of {samples}", s[f"paired_always_half_mean{samples}"]),
-        f"skill against {s['held_out']['best_baseline'].replace('_', ' ')}: "
+        f"share of the way from always 0.5 to {s['held_out']['best_baseline'].replace('_', ' ')}: "
         f"single {_number(s['skill'])}, mean of {samples} {_number(s[f'skill_mean{samples}'])}",
         "",
         *_strategies(s["strategies"]),

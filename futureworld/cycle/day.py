@@ -39,13 +39,8 @@ class Moment:
 
 def moments(run: Run) -> list[Moment]:
     """Every moment of the run, in order: `days` asked days, and a day more to learn from the last."""
-    first, last = run.days[0], run.days[-1]
     asking = [Moment(run.schedule.asked_at(day), day, True) for day in run.days]
-    reading = [
-        Moment(run.schedule.resolves_at(day), day + timedelta(days=1), False)
-        for day in run.days
-        if first <= day <= last
-    ]
+    reading = [Moment(run.schedule.resolves_at(day), day + timedelta(days=1), False) for day in run.days]
     return sorted(asking + reading, key=lambda moment: (moment.at, not moment.asks))
 
 
@@ -84,13 +79,17 @@ def update_next(run: Run, day: date, workers: Workers) -> Summary:
     if finished is not None:
         return finished
     need(run, "resolve", day)
+    if (asked := day - timedelta(days=1)) in run.days:
+        need(run, "predict", asked)
     return update(run, day, workers.learner())
 
 
 def need(run: Run, stage: str, day: date) -> None:
     """Refuse with RunError what comes before `stage` was done: it would be taken for an empty day."""
     if run.store.finished(stage, day.isoformat()) is None:
-        raise RunError(f"stage {stage} of {day} was not done yet; run `futureworld {stage} --day {day}` first")
+        raise RunError(
+            f"stage {stage} of {day} was not done yet; run `futureworld {stage} --run {run.folder} --day {day}` first"
+        )
 
 
 def check_day(config: Config, stage: str, day: date) -> None:

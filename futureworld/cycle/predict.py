@@ -44,7 +44,7 @@ def predict(run: Run, day: date, engine: Engine) -> Summary:
     check_training(run.config)
     questions = run.store.question_set(train_set(day))
     if questions is None:
-        raise RunError(f"day {day} was not asked yet; run `futureworld ask --day {day}` first")
+        raise RunError(f"day {day} was not asked yet; run `futureworld ask --run {run.folder} --day {day}` first")
 
     def work() -> Summary:
         policy = serve(run, engine, run.newest_checkpoint())

@@ -18,7 +18,7 @@ def resolve(run: Run, day: date) -> Summary:
     """
     asked = day - timedelta(days=1)
     if asked in run.days and run.store.finished("ask", asked.isoformat()) is None:
-        raise RunError(f"day {asked} was not asked yet; run `futureworld ask --day {asked}` first")
+        raise RunError(f"day {asked} was not asked yet; run `futureworld ask --run {run.folder} --day {asked}` first")
 
     def work() -> Summary:
         now = run.schedule.resolves_at(day - timedelta(days=1))

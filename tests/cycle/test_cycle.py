@@ -15,8 +15,9 @@ from futureworld.agents.scripted import ScriptedEngine, ScriptedPolicy, search_t
 from futureworld.config import load
 from futureworld.cycle.ask import ask, train_set
 from futureworld.cycle.controls import permuted, shuffled
-from futureworld.cycle.day import Workers, do, do_day, moments
+from futureworld.cycle.day import Workers, do, do_day, moments, update_next
 from futureworld.cycle.predict import answer, predict
+from futureworld.cycle.resolve import resolve
 from futureworld.cycle.run import Run, open_run
 from futureworld.cycle.update import make_batch
 from futureworld.errors import ConfigError, EngineDeadError, RunError
@@ -262,7 +263,7 @@ def test_a_busy_run_names_its_holder(tmp_path: Path) -> None:
 def test_predict_before_ask_says_what_to_do(tmp_path: Path) -> None:
     with (
         opened(tmp_path, small_config(tmp_path)) as (run, _, _),
-        pytest.raises(RunError, match="futureworld ask --day 2026-05-04"),
+        pytest.raises(RunError, match=r"futureworld ask --run .* --day 2026-05-04"),
     ):
         predict(run, DAY, ScriptedEngine(search_then(lambda _: 0.7)))
 
@@ -380,3 +381,13 @@ def test_weights_that_changed_under_a_run_are_refused(tmp_path: Path) -> None:
         (run.policy / "model.safetensors").write_text("other weights")
         with pytest.raises(RunError, match=r"checkpoint 0: the weights in .* are"):
             predict(run, DAY, ScriptedEngine(search_then(lambda _: 0.7)))
+
+
+def test_an_update_before_predict_is_refused_and_not_taken_for_an_empty_day(tmp_path: Path) -> None:
+    with opened(tmp_path, small_config(tmp_path, "days=1")) as (run, _, learner):
+        ask(run, DAY)
+        resolve(run, DAY + timedelta(days=1))
+        workers = Workers(lambda: ScriptedEngine(search_then(lambda _: 0.7)), lambda: learner)
+        with pytest.raises(RunError, match=r"stage predict of 2026-05-04 was not done yet"):
+            update_next(run, DAY + timedelta(days=1), workers)
+        assert run.store.finished("update", "2026-05-05") is None
