@@ -1,0 +1,16 @@
+"""It is fast."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from proof.parts import Rows, Task
+
+TITLE = "It is fast"
+
+
+def tasks(short: bool) -> Sequence[Task]:
+    return []
+
+
+def section(rows: Rows, pictures: Path) -> str:
+    return ""
