@@ -7,6 +7,7 @@ Forecasts are kept by (checkpoint, question, sample): a repeat makes only the mi
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from futureworld.cycle.predict import answer, serve
 from futureworld.cycle.run import Run, Summary
 from futureworld.errors import RunError
 from futureworld.evaluation.baselines import predict_baselines
+from futureworld.evaluation.scores import Array
 from futureworld.evaluation.statistics import Interval
 from futureworld.evaluation.table import (
     BaselineRow,
@@ -76,6 +78,16 @@ def answer_held_out(run: Run, engine: Callable[[], Engine]) -> list[Summary]:
     questions = run.store.question_set(HELD_OUT) or ()
     checkpoints = run.store.checkpoints()
     return [_answer_one(run, engine, questions, one, samples_of(run, one, checkpoints)) for one in checkpoints]
+
+
+def answer_more(run: Run, engine: Callable[[], Engine], version: int, samples: int) -> Summary:
+    """Let checkpoint `version` answer the held-out set until every question has `samples` answers."""
+    ask_held_out(run)
+    resolve_held_out(run)
+    chosen = next((one for one in run.store.checkpoints() if one.version == version), None)
+    if chosen is None:
+        raise RunError(f"{run.folder} has no checkpoint {version}; choose one that an update made")
+    return _answer_one(run, engine, run.store.question_set(HELD_OUT) or (), chosen, samples)
 
 
 def _answer_one(
@@ -164,10 +176,18 @@ def answers_of(run: Run, checkpoint: Checkpoint, questions: Sequence[Question], 
 
 
 def fitted_baselines(run: Run, questions: Sequence[Question], y: np.ndarray) -> tuple[BaselineRow, ...]:
-    """Baselines fitted on the run's own training questions, whose outcomes were known before."""
-    before = min(question.asked_at for question in questions)
-    asked = [question for day in run.days for question in run.store.question_set(train_set(day)) or ()]
-    known, outcomes = with_outcomes(run, [question for question in asked if question.resolves_at < before])
+    """The rows of `baseline_forecasts`."""
+    return baseline_rows(baseline_forecasts(run, questions), y)
+
+
+def baseline_forecasts(run: Run, questions: Sequence[Question]) -> dict[str, Array]:
+    """P(Yes) of `questions` (n) by every baseline, fitted on `training_outcomes` known before them."""
+    known, outcomes = training_outcomes(run, min(question.asked_at for question in questions))
     training = [baseline_row(question, outcome) for question, outcome in zip(known, outcomes, strict=True)]
-    held_out = [baseline_row(question, None) for question in questions]
-    return baseline_rows(predict_baselines(training, held_out), y)
+    return predict_baselines(training, [baseline_row(question, None) for question in questions])
+
+
+def training_outcomes(run: Run, before: datetime) -> tuple[list[Question], list[float]]:
+    """The run's own training questions that were due before `before` and have an outcome, and the outcomes."""
+    asked = [question for day in run.days for question in run.store.question_set(train_set(day)) or ()]
+    return with_outcomes(run, [question for question in asked if question.resolves_at < before])
