@@ -87,6 +87,42 @@ def auc_of(p: ArrayLike, y: ArrayLike) -> Statistic:
     return statistic
 
 
+def contrast_of(values: ArrayLike, inside: ArrayLike) -> Statistic:
+    """Mean of `values` (n) where `inside` (n, true or false) minus their mean elsewhere; NaN where one side is empty."""
+    rows, within = np.asarray(values, dtype=np.float64), np.asarray(inside, dtype=np.float64)
+    if rows.shape != within.shape:
+        raise ScoreError(f"{rows.shape} values and {within.shape} marks of who is inside differ; give one for each")
+
+    def statistic(weights: Array) -> Array:
+        here, there = _matching(weights, rows.size) * within, weights * (1.0 - within)
+        with np.errstate(invalid="ignore"):
+            return here @ rows / here.sum(axis=1) - there @ rows / there.sum(axis=1)
+
+    return statistic
+
+
+def agreement_of(first: Sequence[str], second: Sequence[str]) -> Statistic:
+    """P(first = second) minus what it were by chance, sum over labels of P(first = label) P(second = label).
+
+    The numerator of Cohen's kappa (Cohen 1960): 0 where the two labels (n) are dealt without regard
+    to each other. Raises ScoreError where they differ in number.
+    """
+    if len(first) != len(second):
+        raise ScoreError(f"{len(first)} and {len(second)} labels cannot agree or not; give one of each")
+    same = np.array([a == b for a, b in zip(first, second, strict=True)], dtype=np.float64)
+    labels = sorted(set(first) & set(second))
+    one, other = (np.array([[label == name for name in labels] for label in side]) for side in (first, second))
+
+    def statistic(weights: Array) -> Array:
+        total = _matching(weights, same.size).sum(axis=1)
+        if not labels:
+            return np.zeros(total.size)
+        chance = (weights @ one) * (weights @ other)
+        return weights @ same / total - chance.sum(axis=1) / total**2
+
+    return statistic
+
+
 def paired_difference(
     a: ArrayLike, b: ArrayLike, clusters: Sequence[str], *, rng: np.random.Generator, replicates: int = 2000
 ) -> Interval:

@@ -1,0 +1,201 @@
+"""What the checkpoints of a run are worth on its held-out questions, as plain figures.
+
+An interval is [estimate, low, high], 95 %, by bootstrap over series and teams; `days` beside it holds
+[low, high] of the bootstrap over the days on which the questions were asked.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from futureworld.cycle.evaluate import Samples, baseline_forecasts, cluster, training_outcomes
+from futureworld.cycle.heldout import resolved_held_out
+from futureworld.cycle.run import Run
+from futureworld.cycle.summary import finite
+from futureworld.errors import RunError
+from futureworld.evaluation.scores import Array, brier, skill
+from futureworld.evaluation.statistics import Statistic, cluster_bootstrap, paired_difference
+from futureworld.evaluation.table import CheckpointRow, checkpoint_row, flatten, mean_of_samples, question_briers
+from futureworld.records import Purpose, Question
+
+Figures = dict[str, Any]
+RIVALS = {"always 0.5": "always_half", "persistence": "persistence", "domain x side": "domain_side"}
+NARROW = 20
+"""With fewer clusters an interval by bootstrap is too narrow."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOut:
+    """A run's resolved held-out questions (n), their outcomes, and the answers by checkpoint.
+
+    `baselines` are forecasts (n) fitted on the run's training questions, `base_rate` their share of Yes.
+    """
+
+    questions: tuple[Question, ...]
+    y: Array
+    answers: Mapping[int, Samples]
+    baselines: Mapping[str, Array]
+    base_rate: float
+    replicates: int
+    seed: int
+
+    @property
+    def series(self) -> list[str]:
+        return [cluster(question) for question in self.questions]
+
+    @property
+    def days(self) -> list[str]:
+        return [question.day.isoformat() for question in self.questions]
+
+    @property
+    def last(self) -> int:
+        return max(self.answers)
+
+    @property
+    def best(self) -> str:
+        """The baseline with the lowest Brier score."""
+        briers = self.baseline_briers()
+        return min(briers, key=lambda name: briers[name])
+
+    def baseline_briers(self) -> dict[str, float]:
+        return {name: float(brier(p, self.y).mean()) for name, p in self.baselines.items()}
+
+    def rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.seed)
+
+
+def read(run: Run) -> HeldOut:
+    """Everything a finished run says about its held-out set."""
+    questions, outcomes = resolved_held_out(run)
+    if not questions:
+        raise RunError(f"{run.folder}: no held-out question has an outcome; finish the run with `replay --resume`")
+    _, known = training_outcomes(run, min(question.asked_at for question in questions))
+    return HeldOut(
+        questions=tuple(questions),
+        y=np.asarray(outcomes),
+        answers=answers(run, questions),
+        baselines=baseline_forecasts(run, questions),
+        base_rate=(sum(known) + 1.0) / (len(known) + 2.0),
+        replicates=run.config.evaluate.bootstrap,
+        seed=run.config.seed,
+    )
+
+
+def answers(run: Run, questions: list[Question]) -> dict[int, Samples]:
+    """By checkpoint, as many samples as every question has: (questions x samples), None without an answer."""
+    found: dict[int, dict[str, list[float | None]]] = defaultdict(lambda: defaultdict(list))
+    for forecast in run.store.forecasts(purpose=Purpose.EVALUATE, agent=run.agent):  # by question, then sample
+        found[forecast.policy_version][forecast.question_id].append(forecast.probability)
+    whole: dict[int, Samples] = {}
+    for version, by_question in sorted(found.items()):
+        k = min(len(by_question[question.id]) for question in questions)
+        if k:
+            whole[version] = [by_question[question.id][:k] for question in questions]
+    return whole
+
+
+def means(samples: Samples) -> Samples:
+    """The mean of each question's answers as its only answer."""
+    return [[p] for p in mean_of_samples(samples)]
+
+
+def figures(held: HeldOut, samples: Samples) -> Figures:
+    """Single answers and the mean of a question's answers."""
+    return {"single": scores(held, samples), "mean": scores(held, means(samples))}
+
+
+def scores(held: HeldOut, samples: Samples) -> Figures:
+    """Brier, AUC, accuracy, ECE with its noise band, parse rate and skill against the best baseline."""
+    row, days = row_by(held, samples, held.series), row_by(held, samples, held.days)
+    found = {
+        name: [getattr(row, name), getattr(row, f"{name}_low"), getattr(row, f"{name}_high")]
+        for name in ("brier", "auc", "accuracy")
+    }
+    found |= {f"{name}_days": [getattr(days, f"{name}_low"), getattr(days, f"{name}_high")] for name in found}
+    reference = held.baseline_briers()[held.best]
+    return plain(
+        found
+        | {"n": row.n, "ece": row.ece, "ece_noise": row.ece_noise, "parse_rate": row.parse_rate}
+        | {"skill": skill(row.brier, reference).value}
+    )
+
+
+def row_by(held: HeldOut, samples: Samples, labels: list[str]) -> CheckpointRow:
+    p, y, groups = flatten(samples, held.y, labels)
+    names = flatten(samples, held.y, [question.id for question in held.questions])[2]
+    return checkpoint_row(0, None, p, y, groups, rng=held.rng(), replicates=held.replicates, questions=names)
+
+
+def curve(held: HeldOut) -> list[Figures]:
+    """Brier score and AUC of single answers at every checkpoint."""
+    rows = ((version, row_by(held, samples, held.series)) for version, samples in held.answers.items())
+    return [
+        plain(
+            {
+                "version": version,
+                "n": row.n,
+                "brier": [row.brier, row.brier_low, row.brier_high],
+                "auc": [row.auc, row.auc_low, row.auc_high],
+            }
+        )
+        for version, row in rows
+    ]
+
+
+def against_rivals(held: HeldOut, version: int) -> Figures:
+    """How much lower the Brier score of checkpoint `version` is than that of day 0 and of the baselines."""
+    kinds = {"single": held.answers[version], "mean": means(held.answers[version])}
+    first = {"single": held.answers[0], "mean": means(held.answers[0])}
+    found: Figures = {}
+    for kind, samples in kinds.items():
+        own = question_briers(samples, held.y)
+        rivals = {"day 0": question_briers(first[kind], held.y)}
+        rivals |= {name: brier(held.baselines[key], held.y) for name, key in RIVALS.items()}
+        found[kind] = {name: lower_by(held, theirs, own) for name, theirs in rivals.items()}
+    return found
+
+
+def lower_by(held: HeldOut, theirs: Array, own: Array) -> Figures:
+    """Mean of `theirs` - `own` (n, Brier scores): positive where `own` is better; over series, and over days."""
+
+    def over(labels: list[str]) -> Any:
+        return paired_difference(theirs, own, labels, rng=held.rng(), replicates=held.replicates)
+
+    series, days = over(held.series), over(held.days)
+    return plain(
+        {
+            "difference": [series.estimate, series.low, series.high],
+            "days": [days.low, days.high],
+            "clusters": [series.clusters, days.clusters],
+        }
+    )
+
+
+def interval_of(held: HeldOut, statistic: Statistic, labels: list[str]) -> Figures:
+    found = cluster_bootstrap(statistic, labels, rng=held.rng(), replicates=held.replicates)
+    return plain({"difference": [found.estimate, found.low, found.high], "clusters": found.clusters})
+
+
+def above(found: list[float | None], least: float = 0.0) -> bool:
+    """Whether the whole interval [estimate, low, high] lies above `least`."""
+    return found[1] is not None and found[1] > least
+
+
+def holds(found: list[float | None], value: float) -> bool:
+    """Whether the interval [estimate, low, high] contains `value`."""
+    _, low, high = found
+    return low is not None and high is not None and low <= value <= high
+
+
+def plain(value: Any) -> Any:
+    """JSON values: floats with five decimals, NaN as None."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, (float, np.floating)):
+        return finite(round(float(value), 5))
+    return value
