@@ -155,9 +155,14 @@ class Policy(Protocol):
 
 
 class Engine(Protocol):
-    """Serves a policy. Stays up over days; `load` takes the next checkpoint while nothing is in flight."""
+    """Serves a policy. Stays up over days; `load` takes the next checkpoint while nothing is in flight.
+
+    Raises EngineDeadError where it has died; `restart` then brings it back with the checkpoint that it served.
+    """
 
     def start(self) -> None: ...
+
+    def restart(self) -> None: ...
 
     def load(self, path: str, version: int) -> None: ...
 

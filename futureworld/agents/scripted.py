@@ -104,6 +104,9 @@ class ScriptedEngine:
     def start(self) -> None:
         pass
 
+    def restart(self) -> None:
+        pass
+
     def load(self, path: str, version: int) -> None:
         self._version = version
 

@@ -21,7 +21,7 @@ from futureworld.cycle.heldout import (
     resolved_held_out,
     with_outcomes,
 )
-from futureworld.cycle.predict import answer, serve
+from futureworld.cycle.predict import answer
 from futureworld.cycle.run import Run, Summary
 from futureworld.errors import RunError
 from futureworld.evaluation.baselines import predict_baselines
@@ -71,6 +71,11 @@ def samples_of(run: Run, checkpoint: Checkpoint, checkpoints: Sequence[Checkpoin
     return run.config.evaluate.end_samples if checkpoint.version in ends else run.config.evaluate.samples
 
 
+def evaluation_key(checkpoint: Checkpoint, samples: int) -> str:
+    """The ledger's key of one checkpoint's answers."""
+    return f"{HELD_OUT}/v{checkpoint.version}x{samples}"
+
+
 def answer_held_out(run: Run, engine: Callable[[], Engine]) -> list[Summary]:
     """Let every checkpoint answer the held-out set; the engine starts only for missing answers."""
     ask_held_out(run)
@@ -94,12 +99,11 @@ def _answer_one(
     run: Run, engine: Callable[[], Engine], questions: Sequence[Question], checkpoint: Checkpoint, samples: int
 ) -> Summary:
     def work() -> Summary:
-        policy = serve(run, engine(), checkpoint)
         title = f"evaluate checkpoint {checkpoint.version}"
-        counts = answer(run, questions, policy, Purpose.EVALUATE, samples, title)
+        counts = answer(run, questions, engine(), checkpoint, Purpose.EVALUATE, samples, title)
         return {"version": checkpoint.version, "samples": samples, "status": dict(counts)}
 
-    return run.stage("evaluate", f"{HELD_OUT}/v{checkpoint.version}x{samples}", work)
+    return run.stage("evaluate", evaluation_key(checkpoint, samples), work)
 
 
 def evaluate(run: Run, engine: Callable[[], Engine]) -> Evaluation:

@@ -1,13 +1,14 @@
 """Predict: rollouts of the newest policy on the day's questions, each durable before it counts.
 
 A rollout is named by its forecast id, so a killed stage goes on with exactly the missing ones.
-A rollout that failed for reasons outside the policy is tried again, then kept as failed.
+A rollout that failed for reasons outside the policy is tried again, then kept as failed. An engine
+that dies is restarted; the rollouts that died with it are missing ones, made with the same seeds.
 """
 
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -20,12 +21,15 @@ from futureworld.cycle.ask import train_set
 from futureworld.cycle.controls import shuffled
 from futureworld.cycle.report import Bar
 from futureworld.cycle.run import Run, Summary
-from futureworld.errors import RunError
+from futureworld.errors import EngineDeadError, RunError
 from futureworld.policies import weight_hash
 from futureworld.records import Checkpoint, Forecast, Purpose, Question, Trajectory, content_id, forecast_id
 
 ATTEMPTS = 3
 """Tries of a rollout that fails for reasons outside the policy."""
+
+RESTARTS = 2
+"""Times that a dead engine is restarted while one set of rollouts is made."""
 
 Finished = tuple[Trajectory, Forecast]
 
@@ -47,9 +51,9 @@ def predict(run: Run, day: date, engine: Engine) -> Summary:
         raise RunError(f"day {day} was not asked yet; run `futureworld ask --run {run.folder} --day {day}` first")
 
     def work() -> Summary:
-        policy = serve(run, engine, run.newest_checkpoint())
-        counts = answer(run, questions, policy, Purpose.TRAIN, run.config.rollout.n, f"predict {day}")
-        return {"rollouts": sum(counts.values()), "policy_version": policy.version, "status": dict(counts)}
+        checkpoint = run.newest_checkpoint()
+        counts = answer(run, questions, engine, checkpoint, Purpose.TRAIN, run.config.rollout.n, f"predict {day}")
+        return {"rollouts": sum(counts.values()), "policy_version": checkpoint.version, "status": dict(counts)}
 
     return run.stage("predict", day.isoformat(), work)
 
@@ -68,23 +72,61 @@ def serve(run: Run, engine: Engine, checkpoint: Checkpoint) -> Policy:
 
 
 def answer(
-    run: Run, questions: Sequence[Question], policy: Policy, purpose: Purpose, samples: int, title: str
+    run: Run,
+    questions: Sequence[Question],
+    engine: Engine,
+    checkpoint: Checkpoint,
+    purpose: Purpose,
+    samples: int,
+    title: str,
 ) -> Counter[str]:
-    """Fill the missing forecasts of `questions` x `samples`; returns how they ended, by status."""
+    """Fill the missing forecasts of `questions` x `samples` by `checkpoint`; returns how they ended, by status.
+
+    Raises EngineDeadError when the engine dies again before anything more was finished, or too often.
+    """
+    version = checkpoint.version
     slots = [
-        Slot(forecast_id(question.id, run.agent, policy.version, purpose, sample), question, sample)
+        Slot(forecast_id(question.id, run.agent, version, purpose, sample), question, sample)
         for sample in range(samples)
         for question in questions
     ]
-    done = run.store.finished_ids(purpose, run.agent, policy.version)
-    missing = [slot for slot in slots if slot.id not in done]
-    if missing:
-        asyncio.run(_Rollouts(run, policy, purpose, tools_for(run, questions, purpose), title).all(missing))
+    tools = tools_for(run, questions, purpose)
+
+    def missing() -> list[Slot]:
+        done = run.store.finished_ids(purpose, run.agent, version)
+        return [slot for slot in slots if slot.id not in done]
+
+    def fill() -> None:
+        policy = serve(run, engine, checkpoint)
+        if left := missing():
+            asyncio.run(_Rollouts(run, policy, purpose, tools, title).all(left))
+
+    outlive_deaths(run, engine, fill, lambda: len(missing()))
     ids = [slot.id for slot in slots]
-    run.store.compact(f"{purpose.value}-v{policy.version}", ids)
+    run.store.compact(f"{purpose.value}-v{version}", ids)
     wanted = set(ids)
-    kept = run.store.forecasts(purpose=purpose, policy_version=policy.version, agent=run.agent)
+    kept = run.store.forecasts(purpose=purpose, policy_version=version, agent=run.agent)
     return Counter(forecast.status.value for forecast in kept if forecast.id in wanted)
+
+
+def outlive_deaths(run: Run, engine: Engine, fill: Callable[[], None], missing: Callable[[], int]) -> None:
+    """Call `fill` until the engine lives through it, restarting it at most RESTARTS times.
+
+    A death without a rollout finished since the restart before it is raised: it would go on for ever.
+    """
+    deaths, left = 0, None
+    while True:
+        try:
+            fill()
+            return
+        except EngineDeadError as error:
+            deaths, before, left = deaths + 1, left, missing()
+            if deaths > RESTARTS or left == before:
+                raise
+            found = str(error).partition(";")[0]  # the way out that it names is the one taken here
+            run.reporter.line(f"the engine died ({found}); restarting it for the {left} missing rollouts")
+            with run.reporter.bar("restarting the engine", 0):
+                engine.restart()
 
 
 def tools_for(run: Run, questions: Sequence[Question], purpose: Purpose) -> list[Tool]:
@@ -128,6 +170,7 @@ class _Rollouts:
                     await self.finished.put((trajectory, forecast))
                     return
                 self.run.store.add_failure(slot.id, attempt, forecast.status, trajectory.stop_reason.value)
+                faults.at("predict.failed")
             raise RunError(
                 f"forecast {slot.id} failed {ATTEMPTS} times and was not kept; look at `show {slot.question.id}`"
             )
