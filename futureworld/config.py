@@ -116,6 +116,8 @@ class UpdateConfig(Section):
     epochs: int = Field(default=1, ge=1)
     clip: float = Field(default=0.2, gt=0, lt=1)
     """PPO clip range."""
+    kl: float = Field(default=0.0, ge=0)
+    """Weight of a KL loss that holds the policy near version 0; 0 leaves the reference model out."""
     grad_norm: float = Field(default=0.5, gt=0)
     weight_decay: float = Field(default=0.01, ge=0)
     normalize_std: bool = False

@@ -14,12 +14,15 @@ RENAMED = {
     "actor/grad_norm": "grad_norm",
     "actor/pg_clipfrac": "clip_fraction",
     "actor/ppo_kl": "kl",
+    "actor/kl_loss": "kl_loss",
     "actor/entropy_loss": "entropy",
     "timing_s/old_log_prob": "seconds_old_log_prob",
+    "timing_s/ref": "seconds_reference",
     "timing_s/adv": "seconds_advantages",
     "timing_s/update_actor": "seconds_update_actor",
 }
-"""verl's name -> ours; means over the optimiser steps, `kl` is the mean of log pi_old - log pi."""
+"""verl's name -> ours; means over the optimiser steps, `kl` is the mean of log pi_old - log pi, `kl_loss` the
+one to version 0 (k3), before its weight."""
 
 KEPT = (
     "actor/pg_clipfrac_lower",

@@ -115,9 +115,18 @@ class CpuActorWorker(ActorWorker):
     ref_worker_cls = CpuRecordingWorker
 
 
-EngineRegistry.register(model_type="language_model", backend=["fsdp", "fsdp2"], device="cpu")(
-    type("FSDPEngineWithLMHeadCPU", (FSDPEngineWithLMHead,), {})  # verl registers its own class for cuda and npu only
-)
+@EngineRegistry.register(model_type="language_model", backend=["fsdp", "fsdp2"], device="cpu")
+class CpuEngine(FSDPEngineWithLMHead):
+    """verl's own engine, which it registers for cuda and npu only."""
+
+    def _build_fsdp_module(self, module: Any) -> Any:
+        # verl keeps the reference model in pinned memory, which torch has only beside an accelerator
+        settings: Any = self.engine_config
+        forward_only, settings.forward_only = settings.forward_only, False
+        try:
+            return super()._build_fsdp_module(module)
+        finally:
+            settings.forward_only = forward_only
 
 
 def actor_worker() -> type[ActorWorker]:
