@@ -88,7 +88,10 @@ def auc_of(p: ArrayLike, y: ArrayLike) -> Statistic:
 
 
 def contrast_of(values: ArrayLike, inside: ArrayLike) -> Statistic:
-    """Mean of `values` (n) where `inside` (n, true or false) minus their mean elsewhere; NaN where one side is empty."""
+    """Mean of `values` (n) where `inside` (n, true or false) minus their mean elsewhere.
+
+    NaN in replicates where one side is empty.
+    """
     rows, within = np.asarray(values, dtype=np.float64), np.asarray(inside, dtype=np.float64)
     if rows.shape != within.shape:
         raise ScoreError(f"{rows.shape} values and {within.shape} marks of who is inside differ; give one for each")

@@ -1,49 +1,18 @@
-"""The replay's pictures as PNG. Two colours that differ in grey too, and markers that differ in shape.
-
-Each function saves its picture at `path` and returns the figure. Matplotlib is imported inside:
-the rest of the package works without it. No global state is touched (no pyplot).
-"""
+"""The replay's pictures as PNG: each function saves its picture at `path` and returns the figure."""
 
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from futureworld.evaluation.calibration import ReliabilityRow
 from futureworld.evaluation.scores import HALF
 from futureworld.evaluation.table import BaselineRow, CheckpointRow, DomainRow, best_baseline
+from futureworld.pages.drawing import FAINT, FIRST, HATCHES, LAST, QUIET, SHADES, saved, sheet, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-# Okabe and Ito's colours; one is darker in grey; markers and hatches differ too.
-LAST, FIRST = "#0072B2", "#D98200"
-INK, QUIET, FAINT = "#222222", "#6B6B6B", "#E4E4E4"
-HATCHES = ("", "//", "..", "xx", "--", "\\\\", "oo", "++")
-SHADES = ("#0072B2", "#E69F00", "#56B4E9", "#CC79A7", "#009E73", "#F0E442", "#D55E00", "#BBBBBB")
-DPI = 160
-
-STYLE: dict[Any, Any] = {
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.edgecolor": QUIET,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "axes.axisbelow": True,
-    "grid.color": FAINT,
-    "xtick.color": QUIET,
-    "ytick.color": QUIET,
-    "text.color": INK,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "hatch.linewidth": 0.6,
-}
 
 
 def curves(
@@ -57,8 +26,8 @@ def curves(
     `means` are checkpoints scored by the mean of several samples; they stand beside as diamonds.
     """
     best = best_baseline(baselines)
-    with _style():
-        figure = _figure(10.0, 7.4)
+    with styled():
+        figure = sheet(10.0, 7.4)
         brier, right, order, error = figure.subplots(2, 2).flat
         for ax, field, title, label in (
             (brier, "brier", "Brier score", "Brier score (lower is better)"),
@@ -84,7 +53,7 @@ def curves(
             f" bars are 95% intervals over {rows[0].clusters} clusters",
             fontsize=11,
         )
-        return _save(figure, path)
+        return saved(figure, path)
 
 
 def reliability(
@@ -97,8 +66,8 @@ def reliability(
 
     Error bars are Wilson's 95% intervals of the share of Yes, answers taken as independent.
     """
-    with _style():
-        figure = _figure(6.4, 6.8)
+    with styled():
+        figure = sheet(6.4, 6.8)
         top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
         top.plot([0, 1], [0, 1], color=QUIET, linestyle="--", linewidth=1, label="perfectly calibrated")
         width = (before[0].hi - before[0].lo) * 0.4
@@ -115,7 +84,7 @@ def reliability(
         top.set(title="Reliability, 95% intervals", ylabel="Share of Yes", xlim=(0, 1), ylim=(-0.01, 1.01))
         top.legend(loc="upper left")
         bottom.set(xlabel="Stated probability of Yes", ylabel="Answers in bin")
-        return _save(figure, path)
+        return saved(figure, path)
 
 
 def by_domain(
@@ -131,8 +100,8 @@ def by_domain(
     earlier = {row.domain: row for row in before}
     order = sorted((row for row in after if row.domain in earlier), key=lambda row: -row.brier)
     first = [earlier[row.domain] for row in order]
-    with _style():
-        figure = _figure(7.6, 1.6 + 0.42 * len(order))
+    with styled():
+        figure = sheet(7.6, 1.6 + 0.42 * len(order))
         ax = figure.subplots()
         for place, (start, end) in enumerate(zip(first, order, strict=True)):
             ax.plot([start.brier, end.brier], [place + 0.14, place - 0.14], color=QUIET, linewidth=0.8, zorder=1)
@@ -153,7 +122,7 @@ def by_domain(
         ax.grid(axis="x")
         ax.grid(False, axis="y")
         figure.legend(loc="outside lower center", ncols=3)
-        return _save(figure, path)
+        return saved(figure, path)
 
 
 def strategies(
@@ -168,8 +137,8 @@ def strategies(
     """
     domains = sorted(set(first) | set(last), reverse=True)
     names = sorted({name for side in (first, last) for shares in side.values() for name in shares})
-    with _style():
-        figure = _figure(9.6, 1.8 + 0.36 * len(domains))
+    with styled():
+        figure = sheet(9.6, 1.8 + 0.36 * len(domains))
         for ax, side, label in zip(figure.subplots(1, 2, sharey=True), (first, last), labels, strict=True):
             left = [0.0] * len(domains)
             for i, name in enumerate(names):
@@ -183,7 +152,7 @@ def strategies(
             ax.grid(False)
         handles, texts = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, texts, loc="outside lower center", ncols=min(4, len(texts)))
-        return _save(figure, path)
+        return saved(figure, path)
 
 
 def _curve(
@@ -247,26 +216,3 @@ def _span(a: int, b: int) -> str:
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
-
-
-def _style() -> Any:
-    import matplotlib as mpl
-
-    return mpl.rc_context(STYLE)
-
-
-def _figure(width: float, height: float) -> "Figure":
-    """A figure of `width` x `height` inches that draws with Agg, whatever the machine's display."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.14, h_pad=0.1))
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _save(figure: "Figure", path: Path) -> "Figure":
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DPI, facecolor="white")
-    return figure

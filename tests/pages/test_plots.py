@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from futureworld.evaluation.calibration import reliability as reliability_rows
 from futureworld.evaluation.table import BaselineRow, CheckpointRow, DomainRow
 from futureworld.pages import plots
+from futureworld.pages.drawing import DPI
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +51,7 @@ def heights(line: Line2D) -> Floats:
 def assert_png(path, width, height):
     assert path.read_bytes().startswith(b"\x89PNG")
     image = imread(path)
-    assert image.shape[:2] == (round(height * plots.DPI), round(width * plots.DPI))
+    assert image.shape[:2] == (round(height * DPI), round(width * DPI))
     assert image[..., :3].std() > 0.02  # something was drawn
 
 
