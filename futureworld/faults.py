@@ -7,6 +7,7 @@
 import os
 import signal
 from collections import Counter
+from collections.abc import Mapping
 
 ENVIRONMENT_VARIABLE = "FUTUREWORLD_FAULT"
 
@@ -32,6 +33,11 @@ def arm(place: str, error: BaseException, *, passage: int = 1) -> None:
     """Raise `error` at the next `passage`-th passage of `place` in this process."""
     _passages[place] = 0
     _armed[place] = (passage, error)
+
+
+def passed() -> Mapping[str, int]:
+    """How often each place was passed while something was armed."""
+    return dict(_passages)
 
 
 def disarm() -> None:

@@ -1,9 +1,10 @@
 """Learner: one GRPO update a day by verl's trainer, applied exactly once."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from futureworld import faults
 from futureworld.config import Config, check_training
@@ -18,20 +19,40 @@ from verl_tool_future.runtime import quiet
 from verl_tool_future.transfer import Row, rows
 
 
+class Trainer(Protocol):
+    """What takes the optimiser steps and keeps their state; `TrainerHandle` is verl's."""
+
+    def version(self) -> int: ...
+
+    def step(self, rows: Sequence[Row], mini_batches: int) -> dict[str, float]: ...
+
+    def save(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
 class VerlLearner:
     """Keeps a trainer up over days and makes version after version under `run_folder/checkpoints`.
 
     `model` is version 0. Order of an update: train, verl saves its state, weights are exported
-    and read back, the marker is written, older resume states are removed.
+    and read back, the marker is written, older resume states are removed. `trainer` is made
+    from (config, model, state folder, run folder).
     """
 
-    def __init__(self, config: Config, run_folder: Path, model: Path) -> None:
+    def __init__(
+        self,
+        config: Config,
+        run_folder: Path,
+        model: Path,
+        trainer: Callable[[Config, Path, Path, Path], Trainer] = TrainerHandle,
+    ) -> None:
         check_training(config)
         self._config = config
         self._run_folder = run_folder
         self._model = model
         self._checkpoints = Checkpoints(run_folder / "checkpoints")
-        self._trainer: TrainerHandle | None = None
+        self._make_trainer = trainer
+        self._trainer: Trainer | None = None
 
     def start(self) -> None:
         """Begin to start the trainer (about a minute); `update` waits for it."""
@@ -39,7 +60,7 @@ class VerlLearner:
             self._checkpoints.verl.mkdir(parents=True, exist_ok=True)
             self._checkpoints.discard_after(self._checkpoints.newest())
             with quiet.into(self._run_folder / "logs" / "learner.log"):
-                self._trainer = TrainerHandle(self._config, self._model, self._checkpoints.verl, self._run_folder)
+                self._trainer = self._make_trainer(self._config, self._model, self._checkpoints.verl, self._run_folder)
 
     def update(self, batch: Batch) -> Learned:
         """Make version `batch.step`, or return it where this very update made it before.
@@ -74,11 +95,13 @@ class VerlLearner:
         seconds: dict[str, float] = {}
         with _timed(seconds, "start"):
             trainer = self._ready(batch.base.version)
+        faults.at("update.ready")
         with _timed(seconds, "step"):
             verl = trainer.step(made, self._config.update.mini_batches)
         faults.at("update.stepped")
         with _timed(seconds, "save"):
             trainer.save()
+            faults.at("update.written")
             folder = self._checkpoints.export(batch.step, self._model)
             hashed = verify(folder, self._model)
         faults.at("update.saved")
@@ -88,7 +111,7 @@ class VerlLearner:
         self._checkpoints.prune(batch.step)
         return Learned(folder, hashed, metrics)
 
-    def _ready(self, base: int) -> TrainerHandle:
+    def _ready(self, base: int) -> Trainer:
         self.start()
         assert self._trainer is not None
         found = self._trainer.version()

@@ -6,7 +6,7 @@ and learner start when first needed and stay up over the days.
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +17,7 @@ from futureworld.cycle.batch import Learner
 from futureworld.cycle.day import Moment, Workers, do, moments
 from futureworld.cycle.evaluate import Evaluation, evaluate
 from futureworld.cycle.memory import MemoryWatch
+from futureworld.cycle.resume import standing
 from futureworld.cycle.run import Run, Summary, replace_text
 from futureworld.cycle.summary import summarize
 from futureworld.cycle.tracking import Tracker, numbers, tracker
@@ -30,21 +31,24 @@ class Replayed:
 
 
 @contextmanager
-def workers(run: Run) -> Iterator[Workers]:
-    """Engine and learner of the run, each started once at first use and stopped at the end."""
+def workers(run: Run, find: Callable[[str], Any] = plugin) -> Iterator[Workers]:
+    """Engine and learner of the run, each started once at first use and stopped at the end.
+
+    `find` gives what makes them, for "engines" and for "learners".
+    """
     started: dict[str, Any] = {}
 
     def engine() -> Engine:
         if "engine" not in started:
             with run.reporter.bar("starting the engine", 0):
-                started["engine"] = plugin("engines")(run.config, run.folder, run.policy)
+                started["engine"] = find("engines")(run.config, run.folder, run.policy)
                 started["engine"].start()
         return started["engine"]
 
     def learner() -> Learner:
         if "learner" not in started:
             with run.reporter.bar("starting the learner", 0):
-                started["learner"] = plugin("learners")(run.config, run.folder, run.policy)
+                started["learner"] = find("learners")(run.config, run.folder, run.policy)
                 started["learner"].start()
         return started["learner"]
 
@@ -55,11 +59,13 @@ def workers(run: Run) -> Iterator[Workers]:
             worker.stop()
 
 
-def replay(run: Run, clock: FakeClock) -> Replayed:
+def replay(run: Run, clock: FakeClock, find: Callable[[str], Any] = plugin) -> Replayed:
     """Every moment of the run, then the evaluation; writes `summary.json`, returns both."""
     began = time.monotonic()
+    if (there := standing(run)) is not None:
+        run.reporter.line(f"going on with {run.folder} in {there}")
     tracking = tracker(run.config, run.folder)
-    with MemoryWatch() as memory, workers(run) as crew:
+    with MemoryWatch() as memory, workers(run, find) as crew:
         if not all(run.store.finished("update", moment.day.isoformat()) for moment in moments(run) if not moment.asks):
             crew.learner()  # comes up in the background while the engine starts
         for moment in moments(run):

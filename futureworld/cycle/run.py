@@ -14,6 +14,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from futureworld import faults
 from futureworld.clock import Clock, FakeClock, Schedule
 from futureworld.config import Config, build, to_yaml
 from futureworld.cycle.report import Reporter, Silent
@@ -61,7 +62,9 @@ class Run:
         started = time.monotonic()
         summary = work()
         summary["seconds"] = round(time.monotonic() - started, 3)
+        faults.at(f"{name}.done")
         self.store.finish(name, key, summary)
+        faults.at(f"{name}.finished")
         self.write_metrics()
         return summary
 
@@ -98,10 +101,12 @@ def open_run(
     clock = clock or FakeClock(schedule.asked_at(config.start))
     world = open_world(config.world)
     policy = policy_folder(config.policy)
-    with Store.open(folder, config.store, clock) as store, store.lock(holder):
+    with Store.open(folder, config.store, clock) as store, store.lock(holder) as lock:
         check_config(folder, config)  # again: another process may have begun the run meanwhile
         check_world(folder, store, world)
         run = Run(folder, config, world, store, clock, schedule, policy, reporter or Silent())
+        if lock.taken_over_from is not None:
+            run.reporter.line(f"{lock.taken_over_from} was killed while it held {folder}; what it had stored stands")
         store.remove_orphans()
         if not store.checkpoints():
             store.add_checkpoint(Checkpoint(0, str(policy.resolve()), weight_hash(policy), None, None))

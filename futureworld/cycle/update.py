@@ -24,7 +24,7 @@ def update(run: Run, day: date, learner: Learner) -> Summary:
     def work() -> Summary:
         stored = next((made for made in run.store.updates() if made.day == day), None)
         if stored is not None:  # killed after the row and before the ledger
-            return summary(stored, {})
+            return summary(stored, make_batch(run, day).dropped)
         batch = make_batch(run, day)
         if not batch.members:
             return {"trained": 0, "skipped": "no resolved group to train on", "dropped": dict(batch.dropped)}
