@@ -39,7 +39,7 @@ class FutureWorldAgentLoop(AgentLoopBase):
         super().__init__(*args, **kwargs)
         self._world = _world(world)
         self._limits = RolloutConfig(**dict(limits or {}))
-        self._renderer = TemplateRenderer(self.tokenizer)
+        self._renderer = TemplateRenderer(self.tokenizer, arguments=self.apply_chat_template_kwargs)
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
         """Columns: `question` (Question), `policy_version` (int), and optionally `sample` and `seed`.

@@ -16,15 +16,20 @@ from futureworld.errors import ConfigError
 
 
 def is_cpu(config: Config) -> bool:
-    """Whether this run computes on the CPU. Raises ConfigError for `device: cuda` without CUDA."""
-    if config.device == "cpu":
-        return True
+    """Whether this run is meant for the CPU; `device: auto` means CUDA where torch finds it."""
+    return not _cuda_found() if config.device == "auto" else config.device == "cpu"
+
+
+def check_device(config: Config) -> None:
+    """Refuse with ConfigError to start what is meant for CUDA on a machine without it."""
+    if config.device == "cuda" and not _cuda_found():
+        raise ConfigError("device is cuda, but torch finds no CUDA device; set device=auto or device=cpu")
+
+
+def _cuda_found() -> bool:
     import torch
 
-    found = torch.cuda.is_available()
-    if config.device == "cuda" and not found:
-        raise ConfigError("device is cuda, but torch finds no CUDA device; set device=auto or device=cpu")
-    return not found
+    return torch.cuda.is_available()
 
 
 def compose(

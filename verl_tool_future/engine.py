@@ -1,10 +1,12 @@
 """The engine: verl's standalone vLLM servers, kept up over days, and a token policy on them."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from omegaconf import DictConfig, OmegaConf
 
 from futureworld.config import Config
 from futureworld.errors import EngineDeadError, EngineError, PolicyError
@@ -37,13 +39,21 @@ class VerlEngine:
         self._servers: Servers | None = None
         self._renderer: TemplateRenderer | None = None
 
+    @staticmethod
+    def check(config: Config) -> None:
+        """Refuse with ConfigError what verl would refuse of `verl:` in engine or trainer; starts nothing."""
+        from verl_tool_future.check import check
+
+        check(config)
+
     def start(self) -> None:
         """Start Ray where it is not up, then the servers, which serve `model` as version 0. Idempotent."""
         if self._servers is not None:
             return
-        self._renderer = renderer(self._model, self._config.rollout.max_tokens)
         with self._failing("start"), quiet.into(self._log):
-            verl_config = compose(decided(self._config, self._model), self._config.verl, defaults(is_cpu(self._config)))
+            verl_config = engine_config(self._config, self._model)
+            arguments = template_arguments(verl_config)
+            self._renderer = renderer(self._model, self._config.rollout.max_tokens, arguments)
             start_ray(self._config, self._run_folder)
             servers = Servers(verl_config)
             try:
@@ -134,9 +144,8 @@ class VerlEngine:
             yield
         except RayError as error:
             self._dead = self._dead or _is_death(error)
-            text = str(error).strip().splitlines()
             raise (EngineDeadError if self._dead else EngineError)(
-                f"engine {self._model}: {action} failed with {type(error).__name__}: {text[-1] if text else ''};"
+                f"engine {self._model}: {action} failed with {type(error).__name__}: {_first_sentence(error)};"
                 f" see {self._log.parent}; run the same command again to go on"
             ) from error
         except (AssertionError, TypeError, ValueError) as error:  # verl refuses a value under `verl:` in this process
@@ -144,6 +153,16 @@ class VerlEngine:
                 f"engine {self._model}: {action} was refused with {type(error).__name__}: {error};"
                 f" look at the keys under `verl:` and at {self._log.parent}"
             ) from error
+
+
+def engine_config(config: Config, model: Path) -> DictConfig:
+    """verl's configuration of the servers."""
+    return compose(decided(config, model), config.verl, defaults(is_cpu(config)))
+
+
+def template_arguments(verl_config: DictConfig) -> dict[str, Any]:
+    """What verl's key `data.apply_chat_template_kwargs` gives to the chat template."""
+    return cast(dict[str, Any], OmegaConf.to_container(verl_config.data.apply_chat_template_kwargs, resolve=True))
 
 
 def decided(config: Config, model: Path) -> dict[str, Any]:
@@ -185,7 +204,7 @@ def defaults(cpu: bool) -> dict[str, Any]:
     }
 
 
-def renderer(model: Path, max_tokens: int) -> TemplateRenderer:
+def renderer(model: Path, max_tokens: int, arguments: Mapping[str, Any] | None = None) -> TemplateRenderer:
     """The tokenizer and template in `model`, checked before anything heavy starts. Raises PolicyError."""
     pocket.check(model)
     try:
@@ -202,7 +221,7 @@ def renderer(model: Path, max_tokens: int) -> TemplateRenderer:
         )
     if not (model / "tokenizer_config.json").exists():
         raise PolicyError(f"policy folder {model} lacks tokenizer_config.json; save the tokenizer into it")
-    return TemplateRenderer(_tokenizer(model), _generation_stops(model))
+    return TemplateRenderer(_tokenizer(model), _generation_stops(model), arguments)
 
 
 def _tokenizer(model: Path) -> Any:
@@ -228,6 +247,12 @@ def _generation_stops(model: Path) -> list[int]:
         return [int(i) for i in eos] if isinstance(eos, list) else [int(eos)]
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise PolicyError(f"{path} cannot be read ({error}); save the model again, or remove the file") from None
+
+
+def _first_sentence(error: Exception) -> str:
+    """What Ray's last line begins with; guesses at the cause follow it."""
+    lines = str(error).strip().splitlines()
+    return lines[-1].partition(". ")[0] if lines else "no message"
 
 
 def _is_death(error: Exception) -> bool:

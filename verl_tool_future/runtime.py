@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from futureworld.config import Config
-from verl_tool_future.composition import is_cpu
+from verl_tool_future.composition import check_device, is_cpu
 
 CPU_SLOTS = 2
 """Logical GPUs on a machine without any: one for the engine's replica, one for the trainer's rank."""
@@ -79,6 +79,7 @@ def stop_ray() -> None:
 
 
 def _init(config: Config) -> Any:
+    check_device(config)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # silences a warning about num_gpus=0
     import ray

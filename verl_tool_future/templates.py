@@ -6,6 +6,7 @@ of the next assistant turn. It is read off a stand-in conversation, so it cannot
 template rewrites earlier turns.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,25 +17,33 @@ from futureworld.records import Message, content_id
 
 STAND_IN = "a stand-in for what was sampled"
 QUESTION = "a stand-in for what was asked"
+THINKING = ("<think>", "</think>")
 
 
 class TemplateRenderer:
     """Renders for one tokenizer (Hugging Face, with a chat template) and one set of tools.
 
     `stop_ids` end a policy's turn: the tokenizer's EOS, the template's closing token and
-    `more_stop_ids`. Raises PolicyError when the template cannot be used turn by turn.
+    `more_stop_ids`. `arguments` go to the template, for example `{"enable_thinking": False}`.
+    Raises PolicyError when the template cannot be used turn by turn.
     """
 
-    def __init__(self, tokenizer: Any, more_stop_ids: Sequence[int] = ()) -> None:
+    def __init__(
+        self, tokenizer: Any, more_stop_ids: Sequence[int] = (), arguments: Mapping[str, Any] | None = None
+    ) -> None:
         if not tokenizer.chat_template:
             raise PolicyError(f"tokenizer {tokenizer.name_or_path!r} has no chat template; save one with it")
         self._tokenizer = tokenizer
-        self.template_hash = content_id(tokenizer.get_chat_template())
+        self._arguments = dict(arguments or {})
+        said = [json.dumps(self._arguments, sort_keys=True)] if self._arguments else []
+        self.template_hash = content_id(tokenizer.get_chat_template(), *said)
         self._closing = self._after_stand_in(())
         first = self._encode(self._closing)[:1]
         special = set(tokenizer.all_special_ids) | set(tokenizer.added_tokens_decoder)
         eos = () if tokenizer.eos_token_id is None else (int(tokenizer.eos_token_id),)
         self.stop_ids = frozenset([*eos, *more_stop_ids, *(i for i in first if i in special)])
+        self._header = self._opened_by()
+        self._thinking = _left_open(self._header)
         self._tool_role = self._renders_tool_role()
 
     def prompt_ids(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
@@ -64,9 +73,14 @@ class TemplateRenderer:
         return ids[1:] if last_id in self.stop_ids and ids[:1] and ids[0] in self.stop_ids else ids
 
     def text(self, ids: Sequence[int]) -> str:
-        """A policy turn as text, special tokens kept, without the stop token that ended it."""
+        """A policy turn as text, special tokens kept, without the stop token that ended it.
+
+        Where the template opens the turn in thinking, the text begins with that opening: what is
+        said before the thinking is closed is no answer.
+        """
         body = ids[:-1] if ids and ids[-1] in self.stop_ids else ids
-        return self._tokenizer.decode(list(body), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        said = self._tokenizer.decode(list(body), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        return self._thinking + said
 
     def _turns(self, feedback: Sequence[Feedback]) -> list[dict[str, str]]:
         """As messages; where the template has no tool turns, all feedback is one user turn."""
@@ -75,10 +89,18 @@ class TemplateRenderer:
         return [{"role": "user", "content": "\n\n".join(item.text for item in feedback)}]
 
     def _renders_tool_role(self) -> bool:
+        """Whether a tool's turn shows its text and is followed by the policy's next turn, as a user's is."""
         try:
-            return QUESTION in self._after_stand_in([{"role": "tool", "content": QUESTION}])
+            text = self._after_stand_in([{"role": "tool", "content": QUESTION}])
         except PolicyError:
             return False
+        return QUESTION in text and text.endswith(self._header)
+
+    def _opened_by(self) -> str:
+        """What the template writes to open a policy turn after a user's."""
+        turns = [{"role": "user", "content": QUESTION}]
+        closed, opened = (self._render(turns, None, header=header) for header in (False, True))
+        return opened.removeprefix(closed)
 
     def _after_stand_in(self, turns: Sequence[Mapping[str, str]]) -> str:
         opening = [{"role": "user", "content": "?"}, {"role": "assistant", "content": STAND_IN}]
@@ -102,6 +124,7 @@ class TemplateRenderer:
                 tools=None if tools is None else [dict(tool) for tool in tools],
                 add_generation_prompt=header,
                 tokenize=False,
+                **self._arguments,
             )
         except (jinja2.TemplateError, TypeError, ValueError, KeyError) as error:
             roles = ", ".join(turn["role"] for turn in turns)
@@ -111,6 +134,13 @@ class TemplateRenderer:
 
     def _encode(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False))
+
+
+def _left_open(header: str) -> str:
+    """The part of a turn's header from a `<think>` that it does not close; else nothing."""
+    start, end = THINKING
+    _, found, after = header.rpartition(start)
+    return found + after if found and end not in after else ""
 
 
 def _with_protocol(turns: Sequence[dict[str, str]], protocol: str) -> list[dict[str, str]]:

@@ -1,7 +1,7 @@
 """`futureworld replay`: the main job."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,9 @@ from futureworld.cli.options import (
     configuration,
 )
 
+if TYPE_CHECKING:
+    from futureworld.config import Config
+
 
 def replay(
     run: Annotated[Path, typer.Option("--run", help="The run's folder.")] = Path("runs/replay"),
@@ -30,7 +33,9 @@ def replay(
     control: ControlOption = None,
     config: ConfigOption = None,
     override: SetOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved configuration and stop.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check and print the resolved configuration, and stop.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Replay days of a recorded world: ask, predict, resolve, update; then evaluate every checkpoint.
@@ -45,6 +50,7 @@ def replay(
     )
     check_training(chosen)
     if dry_run:
+        check_verl(chosen)
         print(to_yaml(chosen), end="")
         return
     refuse_old_run(run, resume)
@@ -71,6 +77,14 @@ def replay(
     print(f"\nsummary  {run / 'summary.json'}\nmetrics  {run / 'metrics.jsonl'}")
     for plot in plots:
         print(f"plot     {plot}")
+
+
+def check_verl(config: "Config") -> None:
+    """Refuse with ConfigError what verl would refuse of its own keys; where there are none, nothing is loaded."""
+    from futureworld.policies import plugin
+
+    if config.verl:
+        plugin("engines").check(config)
 
 
 def refuse_old_run(run: Path, resume: bool) -> None:

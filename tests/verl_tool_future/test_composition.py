@@ -5,7 +5,7 @@ import torch
 
 from futureworld.config import build
 from futureworld.errors import ConfigError
-from verl_tool_future.composition import compose, is_cpu
+from verl_tool_future.composition import check_device, compose, is_cpu
 
 NAME = "actor_rollout_ref.rollout.name"
 
@@ -56,7 +56,9 @@ def test_what_follows_from_the_run_is_refused(user: dict) -> None:
 
 def test_device() -> None:
     assert is_cpu(build({"device": "cpu"}))
+    assert not is_cpu(build({"device": "cuda"}))  # composes without CUDA, starts nothing without it
     assert is_cpu(build({})) is not torch.cuda.is_available()
+    check_device(build({"device": "cpu"}))
     if not torch.cuda.is_available():
         with pytest.raises(ConfigError, match="finds no CUDA device"):
-            is_cpu(build({"device": "cuda"}))
+            check_device(build({"device": "cuda"}))
