@@ -51,8 +51,6 @@ def _run_keys(config: Config, model: Path, folder: Path) -> dict[str, Any]:
         "actor_rollout_ref.hybrid_engine": False,
         "actor_rollout_ref.model.path": str(model.absolute()),
         "actor_rollout_ref.rollout.name": "vllm",
-        "actor_rollout_ref.rollout.nnodes": 1,
-        "actor_rollout_ref.rollout.tensor_model_parallel_size": 1,
         "actor_rollout_ref.rollout.n": 1,  # verl multiplies mini-batches by it; ours are counted in trajectories
         "actor_rollout_ref.rollout.temperature": config.rollout.temperature,
         "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz": True,
@@ -119,6 +117,8 @@ def _defaults(config: Config) -> dict[str, Any]:
     tokens = max(TOKENS_PER_MICRO_BATCH[device], config.rollout.max_tokens)
     keys = {
         "trainer.n_gpus_per_node": 1,
+        "actor_rollout_ref.rollout.nnodes": 1,  # the engine's keys; a user's are carried here and not used
+        "actor_rollout_ref.rollout.tensor_model_parallel_size": 1,
         f"{_ACTOR}.strategy": "fsdp2",
         f"{_ACTOR}.ppo_max_token_len_per_gpu": tokens,
         "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu": tokens,
