@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+import time
 import urllib.error
 import urllib.request
 from typing import Any
 
 HEALTH_SECONDS = 5.0
+SLOT_SECONDS = 30.0
 
 
 class Servers:
@@ -75,6 +77,7 @@ class Servers:
     async def _launch(self) -> None:
         config = self._config
         slots = config.nnodes * config.n_gpus_per_node
+        _wait_for_slots(slots)
         of_one = config.tensor_model_parallel_size * config.data_parallel_size * config.pipeline_model_parallel_size
         for _ in range(slots // of_one):
             self._replicas.append(
@@ -93,6 +96,15 @@ class Servers:
 
     async def _every(self, method: str) -> None:
         await asyncio.gather(*(getattr(replica, method)() for replica in self._replicas))
+
+
+def _wait_for_slots(count: int) -> None:
+    """Dead replicas give their slots back a moment after they ended; verl counts the free ones only once."""
+    import ray
+
+    deadline = time.monotonic() + SLOT_SECONDS
+    while ray.available_resources().get("GPU", 0) < count and time.monotonic() < deadline:
+        time.sleep(0.1)
 
 
 def _answers(address: str) -> bool:

@@ -12,7 +12,7 @@ from chat_policy import TOOLS, save_tiny_policy, tiny_tokenizer
 
 from futureworld.agents.base import Feedback, Sampling, Tape, Turn
 from futureworld.config import Config, build
-from futureworld.errors import EngineError, PolicyError
+from futureworld.errors import EngineDeadError, EngineError, PolicyError
 from futureworld.records import Message, Role
 from verl_tool_future.engine import VerlEngine, renderer
 
@@ -223,3 +223,16 @@ def test_dead_servers_are_replaced(served: Served) -> None:
     tape = roll_out(served.engine, 1)[0]
     assert tape.policy_version == served.engine.policy().version
     assert max(differences([tape], served.first, 1.0)) <= MOST
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_dead_server_process_gives_its_slot_back(served: Served) -> None:
+    (server,) = [p for p in psutil.Process().children(recursive=True) if "vLLMHttpServer" in " ".join(p.cmdline())]
+    server.kill()
+    with pytest.raises(EngineDeadError, match="The actor is dead because its worker process has died;"):
+        roll_out(served.engine, 4)
+    served.engine.restart()
+    assert served.engine.healthy()
+    assert roll_out(served.engine, 1)[0].policy_version == served.engine.policy().version
