@@ -4,11 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from omegaconf import DictConfig, OmegaConf
+from typer.testing import CliRunner
 
-from futureworld.config import Config, check_training, load, to_yaml
+from futureworld.cli.main import app
+from futureworld.config import Config, build, check_training, load, to_yaml
 from futureworld.errors import ConfigError
 from verl_tool_future.check import check
+from verl_tool_future.engine import template_arguments
 
 FOLDER = Path(__file__).parents[1] / "configs" / "train"
 FILES = sorted(FOLDER.glob("*.yaml"))
@@ -30,8 +34,6 @@ def test_the_three_models_have_a_file() -> None:
 
 @everywhere
 def test_nothing_that_is_the_default_is_repeated(path: Path) -> None:
-    import yaml
-
     default = Config().model_dump(mode="json")
     for section, keys in yaml.safe_load(path.read_text()).items():
         if section != "verl" and isinstance(keys, dict):
@@ -117,3 +119,20 @@ def test_a_file_survives_its_own_resolved_form(tmp_path: Path) -> None:
         config = load(path)
         (tmp_path / "config.yaml").write_text(to_yaml(config))
         assert load(tmp_path / "config.yaml").hash() == config.hash()
+
+
+def test_a_dry_run_asks_verl_about_its_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    call = ["replay", "--dry-run", "--config", str(FILES[0])]
+    shown = CliRunner().invoke(app, call)
+    assert shown.exit_code == 0
+    assert build(yaml.safe_load(shown.stdout)).hash() == load(FILES[0]).hash()
+    refused = CliRunner().invoke(app, [*call, "--set", "verl.actor_rollout_ref.rollout.nodes=1"])
+    assert isinstance(refused.exception, ConfigError)
+    assert refused.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_argument_of_the_template_is_named_under_verl_s_own_key() -> None:
+    engine, _ = check(load(FILES[0], ["verl.+data.apply_chat_template_kwargs.enable_thinking=false"]))
+    assert template_arguments(engine) == {"enable_thinking": False}

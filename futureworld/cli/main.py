@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from futureworld.cli import export, replay, show, stages, world
+from futureworld.cli import export, keys, replay, show, stages, world
 from futureworld.errors import FutureWorldError
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ for command in (
     stages.day,
     show.show,
     export.export,
+    keys.config,
 ):
     app.command()(command)
 app.add_typer(world.app, name="world")
