@@ -14,10 +14,11 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from futureworld.clock import Schedule
 from futureworld.errors import ConfigError
+from futureworld.evaluation.rewards import WORST, Score
 
 
 class Section(BaseModel):
@@ -94,6 +95,8 @@ class RolloutConfig(Section):
     """Tokens of one turn."""
     max_seconds: float = Field(default=300.0, gt=0)
     """Seconds of one rollout; running over is a failure outside the policy."""
+    search: bool = True
+    """False offers no tool, answers every call with that, and asks for none before an answer."""
     reminders: int = Field(default=1, ge=0, le=4)
     """How often an answer without a search is sent back."""
     search_results: int = Field(default=1, ge=1, le=20)
@@ -103,8 +106,18 @@ class RolloutConfig(Section):
 
 
 class RewardConfig(Section):
-    missing: float = Field(default=-1.0, le=0)
-    """Reward of a rollout without an answer or without a search."""
+    score: Score = "brier"
+    """What an answer is paid: see futureworld.evaluation.rewards."""
+    missing: float = Field(default_factory=lambda known: WORST[known["score"]], le=0)
+    """Reward of a rollout without an answer or without a search; unset, that of the worst answer, -1 under Brier."""
+
+    @field_validator("missing")
+    @classmethod
+    def _silence_never_pays(cls, value: float, info: ValidationInfo) -> float:
+        score = info.data.get("score")  # absent where it was refused itself
+        if score is not None and value > WORST[score]:
+            raise ValueError(f"the worst answer is paid {WORST[score]:.4f} under {score}; silence may not be paid more")
+        return value
 
 
 class UpdateConfig(Section):
@@ -194,7 +207,8 @@ def build(tree: dict[str, Any]) -> Config:
     try:
         config = Config.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError("\n".join(_explain(item, tree) for item in error.errors())) from None
+        items = [item for item in error.errors() if item["type"] != "default_factory_not_called"]  # follows another
+        raise ConfigError("\n".join(_explain(item, tree) for item in items)) from None
     return config
 
 
@@ -208,6 +222,8 @@ def check_training(config: Config) -> None:
         )
     if config.rollout.n < 2:
         raise ConfigError("rollout.n must be at least 2 for training: a group of one has no advantage")
+    if config.control == "shuffled-observations" and not config.rollout.search:
+        raise ConfigError("control shuffled-observations has nothing to shuffle: rollout.search is false")
 
 
 def to_yaml(config: Config) -> str:

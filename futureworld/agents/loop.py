@@ -81,7 +81,7 @@ async def rollout(
         config=config,
         deadline=monotonic() + config.max_seconds,
         monotonic=monotonic,
-        messages=list(prompts.messages(question)),
+        messages=list(prompts.messages(question, config.search)),
     )
     conversation: Conversation | None = None
     try:
@@ -207,7 +207,7 @@ class _Play:
                 feedback = [await self._call(i, number, call) for i, call in enumerate(turn.calls)]
                 continue
             answer = parse_probability(turn.text)
-            if answer.probability is None or self._searched() or self.reminders == self.config.reminders:
+            if answer.probability is None or self._may_answer() or self.reminders == self.config.reminders:
                 return self._answered(answer)
             feedback = [self._remind()]
         return _End(StopReason.TURNS, AnswerStatus.NO_ANSWER)
@@ -221,12 +221,14 @@ class _Play:
         """A closed turn without calls ends the rollout, whatever it says."""
         if answer.probability is None:
             return _End(StopReason.ANSWERED, AnswerStatus.NO_ANSWER, answer.text)
-        if not self._searched():
+        if not self._may_answer():
             return _End(StopReason.ANSWERED, AnswerStatus.NO_SEARCH, answer.text)
         return _End(StopReason.ANSWERED, AnswerStatus.OK, answer.text, answer.probability)
 
-    def _searched(self) -> bool:
-        return any(call.tool == SEARCH and call.status != ToolStatus.FAILED for call in self.calls)
+    def _may_answer(self) -> bool:
+        """After a search that worked, and at once in a run without searches."""
+        searched = any(call.tool == SEARCH and call.status != ToolStatus.FAILED for call in self.calls)
+        return searched or not self.config.search
 
     def _remind(self) -> Feedback:
         self.reminders += 1
@@ -242,6 +244,8 @@ class _Play:
         return Feedback("tool", text, call.name, status)
 
     async def _result(self, index: int, call: Call) -> ToolResult:
+        if not self.config.search:
+            return ToolResult(ToolStatus.FAILED, prompts.SEARCH_OFF)
         if index >= MAX_CALLS:
             return ToolResult(ToolStatus.FAILED, f"Not run: more than {MAX_CALLS} calls in one turn.")
         arguments = call.arguments

@@ -8,8 +8,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from futureworld.agents.base import ToolContext, ToolResult, ToolStatus
+from futureworld.agents.base import Tool, ToolContext, ToolResult, ToolStatus
 from futureworld.clock import iso
+from futureworld.config import RolloutConfig
 from futureworld.questions.facts import facts, history, lookup_line, typical_step
 from futureworld.records import Document, Question, Target
 from futureworld.worlds.archive import event_url, series_url
@@ -102,6 +103,11 @@ class VisitTool:
         if document is None:
             return ToolResult(ToolStatus.NONE, "No such document.")
         return ToolResult(ToolStatus.OK, f"{document.title} ({_date(document)})\n{document.text}")
+
+
+def archive_tools(config: RolloutConfig) -> list[Tool]:
+    """The tools that a rollout is offered: search and visit, none where `rollout.search` is false."""
+    return [SearchTool(config.search_results), VisitTool()] if config.search else []
 
 
 def card_url(target: Target) -> str:

@@ -21,7 +21,8 @@ def export(
 
     config = read_config(run)
     with open_run(run, config, holder="export") as opened:
+        paid = config.reward
         summary = write(
-            opened.store, to, lambda trajectory, y: reward(trajectory.probability, y, config.reward.missing)
+            opened.store, to, lambda trajectory, y: reward(trajectory.probability, y, paid.missing, paid.score)
         )
     print_summary("export", summary, as_json)

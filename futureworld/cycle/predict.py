@@ -15,7 +15,7 @@ from datetime import date
 from futureworld import faults
 from futureworld.agents.base import Engine, Policy, Sampling, Tool
 from futureworld.agents.loop import rollout
-from futureworld.agents.tools import SearchTool, VisitTool
+from futureworld.agents.tools import SearchTool, archive_tools
 from futureworld.config import check_training
 from futureworld.cycle.ask import train_set
 from futureworld.cycle.controls import shuffled
@@ -130,12 +130,12 @@ def outlive_deaths(run: Run, engine: Engine, fill: Callable[[], None], missing: 
 
 
 def tools_for(run: Run, questions: Sequence[Question], purpose: Purpose) -> list[Tool]:
-    """Search and visit; the control that shuffles observations does so in evaluation only."""
-    limit = run.config.rollout.search_results
+    """The archive's; the control that shuffles observations does so in evaluation only."""
     if run.config.control == "shuffled-observations" and purpose is Purpose.EVALUATE:
         other = shuffled(questions, run.config.seed)
+        limit = run.config.rollout.search_results
         return [SearchTool(limit, lambda question: other[question.id])]  # a visit would show the truth
-    return [SearchTool(limit), VisitTool()]
+    return archive_tools(run.config.rollout)
 
 
 class _Rollouts:

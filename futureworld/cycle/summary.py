@@ -82,8 +82,9 @@ def day_row(run: Run, day: date) -> dict[str, Any]:
     trained = store.trained_ids()
     known, outcomes = with_outcomes(run, questions)
     truth = {question.id: value for question, value in zip(known, outcomes, strict=True)}
+    paid = run.config.reward
     rewards = [
-        reward(forecast.probability, truth[forecast.question_id], run.config.reward.missing)
+        reward(forecast.probability, truth[forecast.question_id], paid.missing, paid.score)
         for forecast in forecasts
         if forecast.question_id in truth and not forecast.status.is_failure
     ]

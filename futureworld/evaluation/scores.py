@@ -1,4 +1,4 @@
-"""Scores of binary forecasts in float64. The reward is the negative Brier score defined here.
+"""Scores of binary forecasts in float64. Rewards stand in `rewards`.
 
 `p` is the probability of Yes (0..1), `y` the outcome (1 Yes, 0 No); both have shape (n), n >= 1.
 Every function raises ScoreError for p outside 0..1 or NaN, y other than 0 or 1, shapes that
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from futureworld.errors import ScoreError
+from futureworld.evaluation.rewards import SCORES, Score
 
 Array = NDArray[np.float64]
 
@@ -75,8 +76,9 @@ def brier_mean(p: ArrayLike, y: ArrayLike) -> float:
     return float(brier(p, y).mean())
 
 
-def reward(p: float | None, y: float, missing: float = -1.0) -> float:
-    """-(p - y)^2, in -1..0; `missing` where there is no answer. A reward of 0.0 is a perfect one.
+def reward(p: float | None, y: float, missing: float = -1.0, score: Score = "brier") -> float:
+    """The answer's reward under `score` (of `rewards`), -(p - y)^2 unless told otherwise; `missing` where
+    there is no answer. A Brier reward of 0.0 is a perfect one.
 
     >>> reward(1.0, 1.0), reward(0.5, 0.0), reward(None, 1.0)
     (0.0, -0.25, -1.0)
@@ -84,7 +86,8 @@ def reward(p: float | None, y: float, missing: float = -1.0) -> float:
     if p is None:
         check_outcomes([y])
         return missing
-    return 0.0 - brier_mean([p], [y])  # 0.0 - x: a perfect reward is 0.0 and not -0.0
+    check([p], [y])
+    return SCORES[score](float(p), float(y))
 
 
 def correct(p: ArrayLike, y: ArrayLike) -> Array:
