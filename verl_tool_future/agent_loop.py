@@ -12,7 +12,7 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 
 from futureworld.agents.base import Sampling
 from futureworld.agents.loop import rollout
-from futureworld.agents.tools import SearchTool, VisitTool
+from futureworld.agents.tools import archive_tools
 from futureworld.clock import SystemClock
 from futureworld.config import RolloutConfig
 from futureworld.errors import EngineError
@@ -58,7 +58,7 @@ class FutureWorldAgentLoop(AgentLoopBase):
         trajectory, forecast = await rollout(
             question,
             policy,
-            [SearchTool(self._limits.search_results), VisitTool()],
+            archive_tools(self._limits),
             self._world,
             config=self._limits,
             sampling=Sampling(

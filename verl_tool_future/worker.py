@@ -17,10 +17,10 @@ from verl.single_controller.base.decorator import make_nd_compute_dataproto_disp
 from verl.trainer.ppo.core_algos import compute_policy_loss_vanilla, register_policy_loss
 from verl.utils import tensordict_utils as tu
 from verl.workers.engine import EngineRegistry
-from verl.workers.engine.fsdp import FSDPEngineWithLMHead
 from verl.workers.engine_workers import ActorRolloutRefWorker, TrainingWorker
 
 from verl_tool_future.advantages import RatioStats
+from verl_tool_future.cpu_engine import CpuEngine
 
 LOSS = "futureworld"
 
@@ -115,18 +115,8 @@ class CpuActorWorker(ActorWorker):
     ref_worker_cls = CpuRecordingWorker
 
 
-@EngineRegistry.register(model_type="language_model", backend=["fsdp", "fsdp2"], device="cpu")
-class CpuEngine(FSDPEngineWithLMHead):
-    """verl's own engine, which it registers for cuda and npu only."""
-
-    def _build_fsdp_module(self, module: Any) -> Any:
-        # verl keeps the reference model in pinned memory, which torch has only beside an accelerator
-        settings: Any = self.engine_config
-        forward_only, settings.forward_only = settings.forward_only, False
-        try:
-            return super()._build_fsdp_module(module)
-        finally:
-            settings.forward_only = forward_only
+# verl registers its own class for cuda and npu only
+EngineRegistry.register(model_type="language_model", backend=["fsdp", "fsdp2"], device="cpu")(CpuEngine)
 
 
 def actor_worker() -> type[ActorWorker]:

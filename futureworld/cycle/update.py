@@ -101,6 +101,6 @@ def known_outcomes(run: Run, forecasts: list[Forecast]) -> dict[str, float]:
 def _member(run: Run, trajectory: Trajectory, outcome: float, day: date) -> Member:
     return Member(
         trajectory=trajectory,
-        reward=reward(trajectory.probability, outcome, run.config.reward.missing),
+        reward=reward(trajectory.probability, outcome, run.config.reward.missing, run.config.reward.score),
         age=(day - trajectory.day).days,
     )
