@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours; one is darker in grey; markers and hatches differ too.
 LAST, FIRST = "#0072B2", "#D98200"
 INK, QUIET, FAINT = "#222222", "#6B6B6B", "#E4E4E4"
+MARKERS = "osD^v"
 HATCHES = ("", "//", "..", "xx", "--", "\\\\", "oo", "++")
 SHADES = ("#0072B2", "#E69F00", "#56B4E9", "#CC79A7", "#009E73", "#F0E442", "#D55E00", "#BBBBBB")
 DPI = 160

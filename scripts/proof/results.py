@@ -6,7 +6,7 @@ An interval is [estimate, low, high], 95 %, by bootstrap over series and teams; 
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -199,3 +199,42 @@ def plain(value: Any) -> Any:
     if isinstance(value, (float, np.floating)):
         return finite(round(float(value), 5))
     return value
+
+
+def on_common(first: HeldOut, second: HeldOut) -> tuple[HeldOut, HeldOut]:
+    """Both on the questions that they share, in the same order.
+
+    Raises RunError where there are none, and where they do not agree on an outcome.
+    """
+    places = {question.id: i for i, question in enumerate(second.questions)}
+    pairs = [(i, places[question.id]) for i, question in enumerate(first.questions) if question.id in places]
+    if not pairs:
+        raise RunError("the two runs share no held-out question; compare runs of one seed, world and start")
+    ours, theirs = (list(side) for side in zip(*pairs, strict=True))
+    if (first.y[ours] != second.y[theirs]).any():
+        raise RunError("the two runs disagree on an outcome; compare runs of one world")
+    return restricted(first, ours), restricted(second, theirs)
+
+
+def restricted(held: HeldOut, rows: list[int]) -> HeldOut:
+    return replace(
+        held,
+        questions=tuple(held.questions[i] for i in rows),
+        y=held.y[rows],
+        answers={version: [samples[i] for i in rows] for version, samples in held.answers.items()},
+        baselines={name: p[rows] for name, p in held.baselines.items()},
+    )
+
+
+def better_by(first: HeldOut, second: HeldOut, version: int | None = None) -> Figures:
+    """How much lower the Brier score of `first` is than that of `second`, on the questions that both have.
+
+    At checkpoint `version` of both; None: at the last of each.
+    """
+    one, other = on_common(first, second)
+    own = one.answers[one.last if version is None else version]
+    theirs = other.answers[other.last if version is None else version]
+    found: Figures = {"questions": len(one.questions)}
+    for kind, mine, yours in (("single", own, theirs), ("mean", means(own), means(theirs))):
+        found[kind] = lower_by(one, question_briers(yours, one.y), question_briers(mine, one.y))
+    return found
