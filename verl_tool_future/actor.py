@@ -56,32 +56,28 @@ class TrainerHandle:
 
     def _call(self, reference: Any) -> Any:
         import ray
-        from ray.exceptions import RayError, RayTaskError
+        from ray.exceptions import RayActorError, RayError
 
         try:
             return ray.get(reference)
-        except RayTaskError as error:
-            raise UpdateError(
-                f"the update failed in the trainer: {_cause(error)}; see logs/ray in the run folder"
-            ) from error
         except RayError as error:
+            cause = getattr(error, "cause", None) or error  # what was raised in the other process, if anything
+            if isinstance(cause, RayActorError):  # of the trainer itself, or of a worker that it waited for
+                raise UpdateError(
+                    f"a trainer process died ({type(cause).__name__}: {_said(cause)}); see logs/ray in the run folder;"
+                    " run again, the update starts from its base"
+                ) from error
+            lines = str(cause).strip().splitlines() or ["no message"]
             raise UpdateError(
-                f"the trainer's process died ({type(error).__name__}: {_said(error)}); see logs/ray in the run folder;"
-                " run again, the update starts from its base"
+                f"the update failed in the trainer: {type(cause).__name__}: {lines[-1]}; see logs/ray in the run folder"
             ) from error
 
 
 def _said(error: Exception) -> str:
-    """The error that ended an actor's creation where its long message holds one, else the first line."""
-    lines = str(error).splitlines()
+    """The error that ended an actor's creation where its long message holds one, else its first sentence."""
+    lines = str(error).strip().splitlines() or ["no message"]
     causes = [line.strip() for line in lines if CAUSE.match(line.strip())]
-    return causes[-1] if causes else lines[0]
-
-
-def _cause(error: Any) -> str:
-    cause = error.cause if error.cause is not None else error
-    text = str(cause).strip().splitlines()
-    return f"{type(cause).__name__}: {text[-1] if text else 'no message'}"
+    return causes[-1] if causes else lines[0].partition(". ")[0].removesuffix(".")
 
 
 def _pools() -> list[str]:

@@ -21,6 +21,7 @@ import psutil
 from futureworld import faults
 from futureworld.clock import SystemClock
 from futureworld.cycle.ask import train_set
+from futureworld.errors import RunError
 from futureworld.records import Forecast, Outcome, Question, Trajectory, Update
 from futureworld.store.store import Store
 
@@ -106,7 +107,9 @@ def watch(running: psutil.Popen, run: Path, strike: Strike | None) -> tuple[set[
     """Wait for the command's end and carry out `strike`; every process that it started, and whether it was struck."""
     seen: set[psutil.Process] = set()
     struck, deadline = False, time.monotonic() + LIMIT
-    while running.poll() is None and time.monotonic() < deadline:
+    while running.poll() is None:
+        if time.monotonic() > deadline:
+            raise RunError(f"a command on {run} still ran after {LIMIT:.0f} s; look at {run / 'logs'}")
         with contextlib.suppress(psutil.NoSuchProcess):
             started = running.children(recursive=True)
             seen.update(started)

@@ -97,10 +97,11 @@ class Story:
 
     def __init__(self, folder: Path, number: int) -> None:
         self.folder, self.number, self.lives = folder, number, lives(number)
-        self.run, self.ledger = folder / "run", folder / "lives.json"
+        self.run, self.unkilled = folder / "run", folder / "unkilled" / "run"
+        self.ledger = folder / "lives.json"
         self.done: list[Row] = json.loads(self.ledger.read_text()) if self.ledger.exists() else []
-        for process in command.carriers(self.run):  # of a proof that was itself killed
-            process.kill()
+        for process in command.carriers(self.run) | command.carriers(self.unkilled):
+            process.kill()  # left by a proof that was itself killed
 
     def kept(self, i: int) -> Path:
         """The run as it was before life `i`."""
@@ -121,23 +122,22 @@ class Story:
         self.done.append(asdict(ended) | {"forecasts": command.stored(self.run)})
         replace_text(self.ledger, json.dumps(self.done, indent=1))
 
-    def unkilled(self) -> str:
+    def weights_unkilled(self) -> str:
         """Weights of version 1 where nothing was killed between the predictions and the end of the update."""
-        copy = self.folder / "unkilled" / "run"
-        if not copy.exists():
-            shutil.copytree(self.kept(LEARNED), copy, symlinks=True)
+        shutil.rmtree(self.unkilled, ignore_errors=True)
+        shutil.copytree(self.kept(LEARNED), self.unkilled, symlinks=True)
         for stage in ("resolve", "update"):
-            day = DAYS[1].isoformat()
-            ended = command.command(copy, stage, "--run", str(copy), "--day", day)
+            arguments = [stage, "--run", str(self.unkilled), "--day", DAYS[1].isoformat()]
+            ended = command.command(self.unkilled, *arguments)
             if ended.code != 0:
-                raise RunError(f"{copy}: {stage} of the copy that is not killed failed: {ended.last_words}")
-        return command.snapshot(copy).versions[1]
+                raise RunError(f"{stage} of {self.unkilled} failed ({ended.last_words}); run the same command again")
+        return command.snapshot(self.unkilled).versions[1]
 
     def row(self) -> Row:
         end = command.snapshot(self.run)
         kills = [kill for i, life in enumerate(self.lives) for kill in self.kills(i, life, end)]
         steps = sorted(command.optimiser_steps(self.run, max(end.versions)))
-        weights = {"killed": end.versions.get(1), "not killed": self.unkilled()}
+        weights = {"killed": end.versions.get(1), "not killed": self.weights_unkilled()}
         return {
             "kills": kills,
             "updates": [[update.base_version, update.version] for update in end.updates.values()],
@@ -168,7 +168,7 @@ class Story:
         found: list[Row] = []
         if life.strike is not None:
             engine = life.strike.process in SERVERS
-            message = told(done["said"], "the engine died" if engine else "trainer")
+            message = told(done["said"], "the engine died" if engine else "a trainer process died")
             went_on = done["code"] == life.code
             found.append(
                 {
