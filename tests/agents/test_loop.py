@@ -22,7 +22,7 @@ from futureworld.agents.scripted import (
     search_call,
     search_then,
 )
-from futureworld.agents.tools import SearchTool, VisitTool
+from futureworld.agents.tools import SearchTool, VisitTool, archive_tools
 from futureworld.clock import FakeClock
 from futureworld.config import RolloutConfig
 from futureworld.errors import EngineError, PolicyError
@@ -151,6 +151,22 @@ def test_a_reminder_that_is_followed_counts(run: Any) -> None:
     trajectory, _ = run(ANSWER, SEARCH, ANSWER)
     assert ending(trajectory) == (StopReason.ANSWERED, AnswerStatus.OK, 0.7)
     assert trajectory.messages[3] == Message("user", prompts.REMINDER)
+
+
+def test_without_searches_an_answer_needs_none_and_is_not_sent_back(run: Any) -> None:
+    trajectory, _ = run(ANSWER, search=False)
+    assert ending(trajectory) == (StopReason.ANSWERED, AnswerStatus.OK, 0.7)
+    assert [message.role for message in trajectory.messages] == ["system", "user", "assistant"]
+    assert "earch" not in trajectory.messages[0].text
+
+
+def test_without_searches_no_tool_is_offered_and_a_call_is_told_so(run: Any) -> None:
+    assert archive_tools(RolloutConfig(search=False)) == []
+    assert [tool.name for tool in archive_tools(RolloutConfig())] == ["search", "visit"]
+    trajectory, _ = run(SEARCH, ANSWER, search=False)  # even a tool that was offered by mistake is not run
+    assert ending(trajectory) == (StopReason.ANSWERED, AnswerStatus.OK, 0.7)
+    assert tool_texts(trajectory) == ["Searching is off in this run."]
+    assert [(call.tool, call.status) for call in trajectory.calls] == [("search", "failed")]
 
 
 def test_a_search_that_finds_nothing_is_a_search(run: Any) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from cycle_parts import NotebookLearner, make_policy, opened, play, small_config
 
 from futureworld import faults
@@ -19,7 +20,7 @@ from futureworld.cycle.day import Workers, do, do_day, moments, update_next
 from futureworld.cycle.predict import answer, predict
 from futureworld.cycle.report import Silent as Quiet
 from futureworld.cycle.resolve import resolve
-from futureworld.cycle.run import Run, open_run
+from futureworld.cycle.run import Run, check_config, open_run
 from futureworld.cycle.update import make_batch
 from futureworld.errors import ConfigError, EngineDeadError, RunError
 from futureworld.records import AnswerStatus, Observation, Purpose, QuestionState
@@ -65,6 +66,34 @@ def test_rewards_are_minus_the_squared_error(tmp_path: Path) -> None:
         for member in learner.batches[0].members:
             expected = -0.01 if outcomes[member.trajectory.question_id].value == 1.0 else -0.81
             assert member.reward == pytest.approx(expected)
+
+
+def test_rewards_follow_the_score_of_the_run(tmp_path: Path) -> None:
+    with opened(tmp_path, small_config(tmp_path, "reward.score=spherical")) as (run, clock, learner):
+        play(run, clock, learner)
+        paid = {round(member.reward, 6) for batch in learner.batches for member in batch.members}
+        root = (0.7**2 + 0.3**2) ** 0.5
+        assert paid == {round(0.7 / root, 6), round(0.3 / root, 6)}
+
+
+def test_a_run_without_searches_shows_nothing_and_punishes_no_answer(tmp_path: Path) -> None:
+    with opened(tmp_path, small_config(tmp_path, "rollout.search=false")) as (run, clock, learner):
+        play(run, clock, learner)
+        trajectories = [member.trajectory for batch in learner.batches for member in batch.members]
+        assert {t.answer_status for t in trajectories} == {AnswerStatus.OK}
+        shown = {message.text for t in trajectories for message in t.messages if message.role == "tool"}
+        assert shown == {"Searching is off in this run."}
+
+
+def test_a_folder_made_before_a_key_existed_still_opens(tmp_path: Path) -> None:
+    config = small_config(tmp_path)
+    with opened(tmp_path, config):
+        pass
+    path = tmp_path / "run" / "config.yaml"
+    tree = yaml.safe_load(path.read_text())
+    del tree["update"]["kl"], tree["rollout"]["search"], tree["reward"]["score"]
+    path.write_text(yaml.safe_dump(tree))
+    check_config(tmp_path / "run", config)
 
 
 def test_a_repeat_changes_nothing(tmp_path: Path) -> None:

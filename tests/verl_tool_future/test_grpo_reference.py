@@ -4,6 +4,7 @@ Uneven groups, observations, pad and eos ids inside responses, temperature 0.7, 
 shifted so that clipping is active on both sides and dual clipping too, and an AdamW step.
 """
 
+import copy
 import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -73,8 +74,18 @@ def shifted(model: Any) -> Batch:
     return replace(batch, members=members)
 
 
-def verl_step(policy: tuple[Any, Path], batch: Batch, settings: Config, padding: int = 0, **actor: Any) -> Step:
-    """All of `batch` as one mini-batch through verl's worker, `padding` of verl's empty rows added."""
+def verl_step(
+    policy: tuple[Any, Path],
+    batch: Batch,
+    settings: Config,
+    padding: int = 0,
+    version0: Path | None = None,
+    **actor: Any,
+) -> Step:
+    """All of `batch` as one mini-batch through verl's worker, `padding` of verl's empty rows added.
+
+    `version0`: the weights that a KL loss holds the policy near.
+    """
     from omegaconf import OmegaConf
 
     from verl_tool_future.update_config import update_config
@@ -94,9 +105,28 @@ def verl_step(policy: tuple[Any, Path], batch: Batch, settings: Config, padding:
 
     engine.optimizer.register_step_pre_hook(keep)
     data = tensors(batch, settings, composed, padding)
+    if version0 is not None:
+        data["ref_log_prob"] = verl_reference(composed, version0, data)
     metrics = dict(worker.update_actor(data)["metrics"])
     weights = {name: full(p).detach().clone() for name, p in engine.module.named_parameters()}
     return Step(metrics["actor/pg_loss"][0], metrics["grad_norm"][0], seen, weights, metrics)
+
+
+def verl_reference(composed: Any, version0: Path, data: Any) -> Any:
+    """Log-probs of the response under `version0`, by verl's reference worker as the trainer calls it."""
+    from verl.utils import tensordict_utils as tu
+    from verl.workers.utils.padding import response_from_nested
+
+    from verl_tool_future.worker import CpuActorWorker
+
+    settings = copy.deepcopy(composed.actor_rollout_ref)
+    settings.model.path = str(version0)
+    worker = CpuActorWorker(config=settings, role="ref")
+    worker.init_model()
+    asked = data.copy()
+    tu.assign_non_tensor(asked, calculate_entropy=False, compute_loss=False)
+    output: Any = worker.compute_ref_log_prob(asked)
+    return response_from_nested(output["log_probs"], data["response_mask"])
 
 
 def full(tensor: Any) -> torch.Tensor:
@@ -170,13 +200,24 @@ def reference_loss(model: Any, batch: Batch) -> tuple[torch.Tensor, dict[str, in
     return torch.stack(losses).sum() / len(losses), taken
 
 
-def reference_step(folder: Path, batch: Batch) -> tuple[Step, dict[str, int]]:
+def reference_kl(model: Any, version0: Any, batch: Batch) -> torch.Tensor:
+    """Mean over the policy's tokens of r - 1 - log r with r = p_version0 / p_now (k3 of Schulman 2020)."""
+    found: list[torch.Tensor] = []
+    for member in batch.members:
+        trajectory = member.trajectory
+        now, then = (log_probs(m, trajectory.prompt_ids, trajectory.ids, TEMPERATURE) for m in (model, version0))
+        log_ratio = (then.detach() - now)[torch.tensor(trajectory.mask).bool()]
+        found.append(log_ratio.exp() - 1 - log_ratio)
+    return torch.cat(found).mean()
+
+
+def reference_step(folder: Path, batch: Batch, kl: float = 0.0, version0: Any = None) -> tuple[Step, dict[str, int]]:
     from transformers import AutoModelForCausalLM
 
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE / 3, weight_decay=DECAY)  # first of three warm-up days
     loss, taken = reference_loss(model, batch)
-    loss.backward()
+    (loss + kl * reference_kl(model, version0, batch) if kl else loss).backward()
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), GRAD_NORM).item()
     gradients = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
     optimizer.step()
@@ -188,9 +229,33 @@ def test_one_grpo_step_equals_plain_torch(policy: tuple[Any, Path]):
     batch = shifted(policy[0])
     made = verl_step(policy, batch, config())
     wanted, taken = reference_step(policy[1], batch)
+    assert "kl_loss" not in made.metrics
     assert min(taken.values()) > 0, f"the case must reach every branch of the clip: {taken}"
     assert wanted.grad_norm > GRAD_NORM, "clipping by norm must be active"
     assert abs(wanted.loss) > 1e-3
+    assert_same_step(made, wanted)
+    assert made.metrics["futureworld/lr"] == [pytest.approx(RATE / 3)]
+    assert made.metrics["futureworld/logprob_diff_max"][0] == pytest.approx(1.6, abs=0.01)
+    assert made.metrics["futureworld/ratio_max"][0] == pytest.approx(math.exp(1.6), abs=0.05)
+
+
+@pytest.mark.usefixtures("process_group")
+def test_a_step_with_a_kl_loss_equals_plain_torch(policy: tuple[Any, Path], tmp_path: Path):
+    batch, weight = shifted(policy[0]), 0.7
+    version0: Any = make_policy(tmp_path)
+    with torch.no_grad():  # near the policy: verl cuts off a KL above 10 at a token
+        for parameter in version0.parameters():
+            parameter.add_(0.005 * torch.randn_like(parameter))
+    version0.save_pretrained(tmp_path)
+    made = verl_step(policy, batch, config(kl=weight), version0=tmp_path)
+    wanted, _ = reference_step(policy[1], batch, weight, version0)
+    without, _ = reference_step(policy[1], batch)
+    assert_same_step(made, wanted)
+    assert made.metrics["kl_loss"][0] == pytest.approx(reference_kl(policy[0], version0, batch).item(), rel=1e-5)
+    assert any((wanted.gradients[name] - g).abs().max() > 1e-3 for name, g in without.gradients.items())
+
+
+def assert_same_step(made: Step, wanted: Step) -> None:
     assert made.loss == pytest.approx(wanted.loss, abs=1e-5)
     assert made.grad_norm == pytest.approx(wanted.grad_norm, abs=1e-5)
     assert made.gradients.keys() == wanted.gradients.keys()
@@ -199,9 +264,6 @@ def test_one_grpo_step_equals_plain_torch(policy: tuple[Any, Path]):
         # AdamW's first step divides a gradient by its own size: rounding decides where there is none
         clear = gradient.abs() > 1e-5
         torch.testing.assert_close(made.weights[name][clear], wanted.weights[name][clear], atol=1e-5, rtol=0)
-    assert made.metrics["futureworld/lr"] == [pytest.approx(RATE / 3)]
-    assert made.metrics["futureworld/logprob_diff_max"][0] == pytest.approx(1.6, abs=0.01)
-    assert made.metrics["futureworld/ratio_max"][0] == pytest.approx(math.exp(1.6), abs=0.05)
 
 
 @pytest.mark.usefixtures("process_group")

@@ -1,5 +1,4 @@
-import os
-import signal
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -174,11 +173,23 @@ def gain(model_folder: Path, model: Any, batch: Batch) -> float:
     return total
 
 
-def kill_trainer() -> None:
+def kill(words: str) -> None:
+    """Kill -9 of the trainer's process with `words` in its title, as soon as there is one."""
     import psutil
 
-    [trainer] = [p for p in psutil.Process().children(recursive=True) if "UpdateActor" in " ".join(p.cmdline())]
-    os.kill(trainer.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while not (found := [p for p in psutil.Process().children(recursive=True) if words in title(p)]):
+        assert time.monotonic() < deadline
+    found[0].kill()
+
+
+def title(process: Any) -> str:
+    import psutil
+
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 @pytest.mark.engine
@@ -217,13 +228,53 @@ def test_two_updates_are_made_once_each_and_a_broken_one_again(policy: tuple[Any
         saved = torch.load(state / "global_step_2" / "actor" / "optim_world_size_1_rank_0.pt", weights_only=False)
         assert {int(entry["step"]) for entry in saved["state"].values()} == {2 * 3}, "9 rows in 4 mini-batches of 3"
 
-        kill_trainer()
-        with pytest.raises(UpdateError, match="process died"):
-            learner.update(make_batch(model, REWARDS, base_hash=two.weight_hash, step=3))
+        third = make_batch(model, REWARDS, base_hash=two.weight_hash, step=3)
+        kill("WorkerDict")
+        with pytest.raises(UpdateError, match="a trainer process died"):
+            learner.update(third)
+        learner.start()
+        kill("UpdateActor")
+        with pytest.raises(UpdateError, match="a trainer process died"):
+            learner.update(third)
     finally:
         faults.disarm()
         learner.stop()
     assert VerlLearner(config(), tmp_path, folder).update(second) == two, "a new process finds it done"
+
+
+@pytest.mark.engine
+@pytest.mark.usefixtures("ray_at_end")
+def test_the_kl_loss_is_to_version_0_also_after_a_restart(policy: tuple[Any, Path], tmp_path: Path):
+    from transformers import AutoModelForCausalLM
+
+    model, folder = policy
+    settings = config(update={"learning_rate": RATE, "mini_batches": 1, "kl": 0.5})
+    base = weight_hash(folder)
+    for step in (1, 2):
+        batch = make_batch(model, REWARDS, base_hash=base, step=step)
+        learner = VerlLearner(settings, tmp_path, folder)
+        try:
+            made = learner.update(batch)
+        finally:
+            learner.stop()
+        if step == 1:
+            assert made.metrics["kl_loss"] == pytest.approx(0.0, abs=1e-9), "version 0 is itself"
+        else:
+            then = AutoModelForCausalLM.from_pretrained(tmp_path / "checkpoints" / "v1", dtype=torch.float32)
+            assert made.metrics["kl_loss"] == pytest.approx(k3(then, model, batch), rel=1e-3)
+        assert made.metrics["seconds_reference"] > 0
+        base = made.weight_hash
+
+
+def k3(model: Any, version0: Any, batch: Batch) -> float:
+    """Mean over the policy's tokens of r - 1 - log r, r = p_version0 / p_model."""
+    found: list[torch.Tensor] = []
+    for member in batch.members:
+        t = member.trajectory
+        with torch.no_grad():
+            log_r = log_probs(version0, t.prompt_ids, t.ids, 1.0) - log_probs(model, t.prompt_ids, t.ids, 1.0)
+        found.append((log_r.exp() - 1 - log_r)[torch.tensor(t.mask).bool()])
+    return float(torch.cat(found).double().mean())
 
 
 @pytest.mark.engine
