@@ -8,6 +8,7 @@ import contextlib
 import os
 import signal
 import sqlite3
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -93,7 +94,7 @@ def command(run: Path, *arguments: str, fault: str | None = None, strike: Strike
         environment[faults.ENVIRONMENT_VARIABLE] = fault
     output, said = run.with_name("output.txt"), run.with_name("said.txt")
     with output.open("w") as out, said.open("w") as err:
-        running = psutil.Popen([str(COMMAND), *arguments], env=environment, stdout=out, stderr=err)
+        running = subprocess.Popen([COMMAND, *arguments], env=environment, stdout=out, stderr=err)
         try:
             seen, struck = watch(running, run, strike)
         finally:
@@ -103,7 +104,7 @@ def command(run: Path, *arguments: str, fault: str | None = None, strike: Strike
     return Ended(running.returncode, output.read_text(), said.read_text(), struck, tuple(left))
 
 
-def watch(running: psutil.Popen, run: Path, strike: Strike | None) -> tuple[set[psutil.Process], bool]:
+def watch(running: subprocess.Popen[bytes], run: Path, strike: Strike | None) -> tuple[set[psutil.Process], bool]:
     """Wait for the command's end and carry out `strike`; every process that it started, and whether it was struck."""
     seen: set[psutil.Process] = set()
     struck, deadline = False, time.monotonic() + LIMIT
@@ -111,7 +112,7 @@ def watch(running: psutil.Popen, run: Path, strike: Strike | None) -> tuple[set[
         if time.monotonic() > deadline:
             raise RunError(f"a command on {run} still ran after {LIMIT:.0f} s; look at {run / 'logs'}")
         with contextlib.suppress(psutil.NoSuchProcess):
-            started = running.children(recursive=True)
+            started = psutil.Process(running.pid).children(recursive=True)
             seen.update(started)
             if strike is not None and not struck and stored(run) >= strike.forecasts:
                 struck = hit(started, strike.process)
