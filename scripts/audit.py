@@ -1,10 +1,12 @@
 """Audit real days against the raw files of a world: nothing knowable only later was used or shown.
 
     python scripts/audit.py WORLD [--start 2026-05-04] [--days 5] [--per-day 500] [--json]
+    python scripts/audit.py RUN [--json]
 
 WORLD is `almanac` or a folder. The days are asked and resolved in a temporary run; a scripted policy
-searches, visits, and also tries the address of a later document. What questions were made of and what
-the policy was shown is then compared with the files, which are parsed here and not by futureworld.worlds.
+searches, visits, and also tries the address of a later document. RUN is the folder of a run that nobody
+is writing. What questions were made of and what the policy was shown is then compared with the files of
+the world, which are parsed here and not by futureworld.worlds.
 """
 
 import argparse
@@ -14,35 +16,33 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime
-from importlib.resources import files
 from pathlib import Path
 
-from audit_checks import Findings, audit_question, audit_trajectory
-from audit_raw import DAY, Raw, cut, read_raw
+from audit_checks import Findings
+from audit_raw import DAY, Raw, read_raw
+from audit_stored import asked, audit_run, stored
 
 from futureworld.agents.calls import CLOSE, OPEN
 from futureworld.agents.scripted import Script, ScriptedEngine, search_call
 from futureworld.agents.tools import MAX_ARGUMENT_CHARS, card_url
 from futureworld.clock import FakeClock
 from futureworld.config import load
-from futureworld.cycle.ask import ask, train_set
+from futureworld.cycle.ask import ask
 from futureworld.cycle.day import moments
 from futureworld.cycle.predict import predict
 from futureworld.cycle.resolve import resolve
-from futureworld.cycle.run import Run, open_run
+from futureworld.cycle.run import CONFIG_FILE, Run, open_run
 from futureworld.errors import FutureWorldError
-from futureworld.questions.ask import ask as ask_questions
 from futureworld.questions.prompts import messages
 from futureworld.records import Message, Question, QuestionState, as_json
 from futureworld.resolution.resolve import Resolved
 from futureworld.resolution.resolve import resolve as read_outcome
-from futureworld.worlds.open import ALMANAC, open_world
+from futureworld.worlds.open import world_folder
 
-CHUNK = 100
-"""Questions whose rollouts are in memory together."""
 SHOWN_VIOLATIONS = 20
+NAME_ONE = "name `almanac`, the folder of a world, or that of a run"
 
 
 @contextmanager
@@ -77,10 +77,6 @@ def play(run: Run, clock: FakeClock, raw: Raw) -> None:
         resolve(run, day)
 
 
-def asked(run: Run, day: date) -> Sequence[Question]:
-    return run.store.question_set(train_set(day)) or ()
-
-
 def nosy(raw: Raw, questions: Sequence[Question]) -> Script:
     """Searches for code and words, visits the card, then tries what is published next after asking."""
     by_opening = {messages(question)[-1].text: question for question in questions}
@@ -101,37 +97,6 @@ def nosy(raw: Raw, questions: Sequence[Question]) -> Script:
 
 def visit_call(url: str) -> str:
     return f"{OPEN}\n{json.dumps({'name': 'visit', 'arguments': {'url': url}})}\n{CLOSE}"
-
-
-def audit_run(run: Run, raw: Raw) -> Findings:
-    found = Findings()
-    for day in run.days:
-        questions = asked(run, day)
-        found.add(audit_asking(run, day, questions))
-        for part in (questions[i : i + CHUNK] for i in range(0, len(questions), CHUNK)):
-            by_id = {question.id: question for question in part}
-            made = run.store.forecasts(question_ids=by_id)
-            for question in part:
-                found.add(audit_question(raw, question))
-            for trajectory in run.store.trajectories([forecast.id for forecast in made]):
-                found.add(audit_trajectory(raw, by_id[trajectory.question_id], trajectory))
-    return found
-
-
-def audit_asking(run: Run, day: date, questions: Sequence[Question]) -> Findings:
-    """A world without its later rows allows the same questions: targets, sides, limits and times."""
-    everything = run.config.questions.model_copy(update={"per_day": 20_000})
-    with tempfile.TemporaryDirectory(prefix="futureworld-audit-") as place:
-        blind = Path(place, "cut")
-        cut(Path(run.config.world), blind, run.schedule.asked_at(day))
-        again = ask_questions(open_world(blind), day, run.schedule, everything, run.config.seed).questions
-    # Ids name the world, and a cut one is another world.
-    allowed = {(question.target, question.threshold): replace(question, id="") for question in again}
-    found = Findings(Counter({"questions asked again without later rows": len(questions)}))
-    for question in questions:
-        same = allowed.get((question.target, question.threshold)) == replace(question, id="")
-        found.expect(same, f"question {question.id} ({question.target.id}) is not asked without later rows")
-    return found
 
 
 @dataclass(slots=True)
@@ -188,34 +153,47 @@ def share(part: int, whole: int) -> str:
     return f"{part} ({part / whole:.1%})" if whole else "0"
 
 
+def audit_world(folder: Path, start: date, days: int, per_day: int) -> tuple[str, Tally, Findings]:
+    """Days of the world in `folder`, played by the scripted policy."""
+    with opened(folder, start, days, per_day) as (run, clock):
+        raw = read_raw(folder)
+        play(run, clock, raw)
+        return f"{run.world.id}, {days} days from {start}", tally(run), audit_run(run, raw)
+
+
+def audit_folder(folder: Path) -> tuple[str, Tally, Findings]:
+    """What the run in `folder` has stored."""
+    with stored(folder) as run, world_folder(run.config.world) as world:
+        return f"{run.world.id}, the run {folder.name}", tally(run), audit_run(run, read_raw(world))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("world", help="`almanac`, or the folder of a recorded world")
-    parser.add_argument("--start", type=date.fromisoformat, default=date(2026, 5, 4))
-    parser.add_argument("--days", type=int, default=5)
-    parser.add_argument("--per-day", type=int, default=500)
+    parser.add_argument("world", help="`almanac`, the folder of a recorded world, or that of a run")
+    parser.add_argument("--start", type=date.fromisoformat, default=date(2026, 5, 4), help="of a world")
+    parser.add_argument("--days", type=int, default=5, help="of a world")
+    parser.add_argument("--per-day", type=int, default=500, help="questions of a world's day")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args(arguments)
-    folder = Path(str(files("futureworld.worlds") / ALMANAC)) if chosen.world == ALMANAC else Path(chosen.world)
-    if not folder.is_dir():
-        print(f"world {chosen.world!r} does not exist; name `almanac`, or a folder that holds a world", file=sys.stderr)
-        return 1
     try:
-        with opened(folder, chosen.start, chosen.days, chosen.per_day) as (run, clock):
-            raw = read_raw(folder)
-            play(run, clock, raw)
-            counts, found = tally(run), audit_run(run, raw)
-            world = f"{run.world.id}, {chosen.days} days from {chosen.start}"
+        with world_folder(chosen.world) as folder:
+            if not folder.is_dir():
+                print(f"world {chosen.world!r} does not exist; {NAME_ONE}", file=sys.stderr)
+                return 1
+            if (folder / CONFIG_FILE).exists():
+                title, counts, found = audit_folder(folder)
+            else:
+                title, counts, found = audit_world(folder, chosen.start, chosen.days, chosen.per_day)
     except (FutureWorldError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     if not counts.asked:
-        print(f"{world}: nothing was asked, so nothing was audited; choose days inside the world", file=sys.stderr)
+        print(f"{title}: nothing was asked, so nothing was audited; choose days inside the world", file=sys.stderr)
         return 1
     if chosen.json:
-        print(json.dumps({"world": world, **as_json(counts), **as_json(found)}, indent=1))
+        print(json.dumps({"world": title, **as_json(counts), **as_json(found)}, indent=1))
     else:
-        print(report(world, counts, found))
+        print(report(title, counts, found))
     return 1 if found.violations else 0
 
 

@@ -22,11 +22,26 @@ NEXT_HIT = re.compile(r"\n(?=\[\d+\] )")
 HIT = re.compile(r"\[\d+\] (?P<title>.*?) \((?P<day>\d{4}-\d\d-\d\d), (?P<url>\S+)\): (?P<text>.*)", re.DOTALL)
 SHOWN = 7
 """Values a question keeps and a search shows."""
+STEPS = 30
+"""Steps between values that its typical step is made of."""
+FAILED = re.compile(
+    r"Not run: more than \d+ calls in one turn\."
+    r"|The call could not be read: (< ?tool_call> without < ?/tool_call>|more than \d+ calls in one turn"
+    r'|a call needs a "name"|"arguments" must be an object|a call of \d+ characters, at most \d+ are read'
+    r"|not valid JSON|not a JSON object)\."
+    r"|No such tool\. Tools: [a-z, ]+\."
+    r'|Give exactly one argument, "(query|url)", a text that is not empty\.'
+    r'|"(query|url)" has \d+ characters, at most \d+ are allowed\.'
+)
+"""What a call that did not work is answered: nothing of the world."""
 
 
 @dataclass(slots=True)
 class Findings:
-    """`checked` counts what was held against the files, `violations` names what they do not bear out."""
+    """`checked` counts what was held against the files, `violations` names what they do not bear out.
+
+    A violation begins with what it is of and a colon: a question, a rollout, or one call of a rollout.
+    """
 
     checked: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
@@ -34,6 +49,10 @@ class Findings:
     def add(self, other: "Findings") -> None:
         self.checked += other.checked
         self.violations += other.violations
+
+    def named(self) -> set[str]:
+        """What the violations are of."""
+        return {violation.partition(":")[0] for violation in self.violations}
 
     def expect(self, holds: bool, violation: str) -> None:
         if not holds:
@@ -43,36 +62,40 @@ class Findings:
 def audit_question(raw: Raw, question: Question) -> Findings:
     """Values a question is made of were published, and its answer was not, at `asked_at`."""
     found, asked_at, target = Findings(), question.asked_at, question.target
-    name = f"question {question.id} ({target.id}, asked {asked_at:%Y-%m-%d %H:%M})"
+    name = f"question {question.id}: {target.id}, asked {asked_at:%Y-%m-%d %H:%M},"
     values = raw.values(target, question.domain, asked_at)
     used, last = list(question.last_values), values[-SHOWN:]
-    found.checked.update({"questions": 1, "values used": len(used)})
+    found.checked.update({"questions": 1, "values used": min(len(values), STEPS + 1)})
     found.expect(used == last, f"{name} used {used}, known were {last}")
     found.expect(math.isclose(question.typical_step, step(values)), f"{name} used another typical step")
     if target.option is None:
         rows = [row for row in raw.rows[target.id] if row.date == target.date]
-        found.expect(all(row.published_at > asked_at for row in rows), f"{name}: its row was already published")
+        found.expect(all(row.published_at > asked_at for row in rows), f"{name} its row was already published")
     else:
         event = raw.events[target.id]
-        found.expect(event["known_from"] <= asked_at, f"{name}: the fixture was not known yet")
-        found.expect(event["scheduled_at"] > asked_at, f"{name}: the event had started")
-        found.expect(not known(event, asked_at), f"{name}: the event was decided")
+        found.expect(event["known_from"] <= asked_at, f"{name} the fixture was not known yet")
+        found.expect(event["scheduled_at"] > asked_at, f"{name} the event had started")
+        found.expect(not known(event, asked_at), f"{name} the event was decided")
     return found
 
 
 def audit_trajectory(raw: Raw, question: Question, trajectory: Trajectory) -> Findings:
     """Everything a rollout was shown is in the raw files, dated at or before `asked_at`."""
     found = Findings(Counter(rollouts=1))
-    name = f"rollout {trajectory.id} of question {question.id}"
-    found.expect(trajectory.as_of == question.asked_at, f"{name} looked at the world as of {trajectory.as_of}")
-    found.expect(trajectory.messages[:2] == messages(question), f"{name} was opened with other words")
+    name = f"rollout {trajectory.id}"
+    found.expect(trajectory.as_of == question.asked_at, f"{name}: looked at the world as of {trajectory.as_of}")
+    found.expect(trajectory.messages[:2] == messages(question), f"{name}: was opened with other words")
     shown = [message.text for message in trajectory.messages if message.role == "tool"]
-    found.expect(shown == [call.text for call in trajectory.calls], f"{name} saw results that its calls do not name")
-    for call in trajectory.calls:
+    found.expect(shown == [call.text for call in trajectory.calls], f"{name}: saw results that its calls do not name")
+    for number, call in enumerate(trajectory.calls, 1):
         part = audit_call(raw, question, call)
-        part.violations = [f"{name}, {call.tool}: {violation}" for violation in part.violations]
+        part.violations = [f"{call_name(trajectory, number)}: {violation}" for violation in part.violations]
         found.add(part)
     return found
+
+
+def call_name(trajectory: Trajectory, number: int) -> str:
+    return f"rollout {trajectory.id} call {number}"
 
 
 def audit_call(raw: Raw, question: Question, call: ToolCall) -> Findings:
@@ -80,6 +103,8 @@ def audit_call(raw: Raw, question: Question, call: ToolCall) -> Findings:
     found = Findings(Counter(observations=1))
     if call.text == NOTHING.get(call.tool):
         found.checked[f"{call.tool} without a result"] += 1
+    elif FAILED.fullmatch(call.text):
+        found.checked["calls that did not work"] += 1
     elif call.tool == "visit":
         found.add(audit_visit(raw, question, call))
     else:
@@ -95,7 +120,7 @@ def audit_call(raw: Raw, question: Question, call: ToolCall) -> Findings:
 
 
 def audit_visit(raw: Raw, question: Question, call: ToolCall) -> Findings:
-    url = json.loads(call.arguments)["arguments"]["url"]
+    url = json.loads(call.arguments)["arguments"]["url"].strip()
     page = raw.page(url, question.asked_at)
     if page is None:
         return Findings(violations=[f"{url} shows {call.text[:200]!r}, which nobody could read yet"])
@@ -124,7 +149,7 @@ def audit_hit(raw: Raw, hit: str, as_of: datetime) -> Findings:
 
 
 def step(values: Sequence[float]) -> float:
-    steps = [b - a for a, b in pairwise(values)][-30:]
+    steps = [b - a for a, b in pairwise(values)][-STEPS:]
     return statistics.pstdev(steps) if steps else 0.0
 
 

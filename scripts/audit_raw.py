@@ -41,6 +41,7 @@ class Page:
 class Raw:
     """A world's files as they are: rows by series and date, events by id, versions of documents by url."""
 
+    folder: Path
     series: dict[str, dict[str, Any]]
     rows: dict[str, list[Row]]
     events: dict[str, dict[str, Any]]
@@ -48,6 +49,12 @@ class Raw:
     of_option: dict[tuple[str, str], list[dict[str, Any]]]
     cards: dict[str, tuple[str, str | None]]
     beginning: datetime
+
+    @property
+    def count(self) -> int:
+        """Rows read: values, events and documents, bulletins among them."""
+        texts = sum(len(versions) for versions in self.documents.values())
+        return sum(len(rows) for rows in self.rows.values()) + len(self.events) + texts
 
     def values(self, target: Target, domain: str, as_of: datetime) -> list[float]:
         """The target's history at `as_of`: values, daily increases, or 1 and 0 for won and not."""
@@ -130,7 +137,7 @@ def read_raw(folder: Path) -> Raw:
             cards[f"world://event/{quote(name, safe='')}/{quote(option, safe='')}"] = (name, option)
     first = [row.published_at for of_series in rows.values() for row in of_series]
     first += [moment for event in events.values() if (moment := event["known_from"])]
-    return Raw(series, rows, events, documents, of_option, cards, min(first))
+    return Raw(folder, series, rows, events, documents, of_option, cards, min(first))
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

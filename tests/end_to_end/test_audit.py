@@ -18,9 +18,10 @@ RECORDING = ROOT.parent / "shared/worlds/2026"
 START, PER_DAY = date(2026, 5, 4), 40
 
 sys.path.insert(0, str(ROOT / "scripts"))  # scripts are no package
-from audit import asked, audit_run, main, opened, play, report, tally  # noqa: E402
+from audit import main, opened, play, report, tally  # noqa: E402
 from audit_checks import audit_call, audit_question, audit_trajectory, lookup  # noqa: E402
 from audit_raw import cut, read_raw  # noqa: E402
+from audit_stored import asked, audit_run  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +150,7 @@ def test_one_day_of_the_recording(capsys):
 def test_a_missing_world_is_a_sentence(capsys):
     assert main(["no-such-folder"]) == 1
     said = capsys.readouterr().err
-    assert said == "world 'no-such-folder' does not exist; name `almanac`, or a folder that holds a world\n"
+    assert said == "world 'no-such-folder' does not exist; name `almanac`, the folder of a world, or that of a run\n"
 
 
 def test_the_table_counts_every_question(almanac):
