@@ -91,8 +91,20 @@ def test_passages_are_counted_over_the_lives() -> None:
     assert kills_real.Life().fault(192) is None
 
 
+def test_a_message_is_kept_without_the_folders_of_this_machine() -> None:
+    said = "2026-05-04  asked 24\nthe engine died (engine /a/b-c/weights: it is dead); restarting it\n"
+    assert kills_real.told(said, "the engine died") == ("the engine died (engine weights: it is dead); restarting it")
+    assert kills_real.told(said, "a trainer process died") == ""
+
+
 def test_the_section_adds_up_the_kills_of_a_place() -> None:
     kill = {"place": "resolve", "died": True, "lost": 0, "left_over": 0}
-    rows = {"run 1": {"kills": [kill]}, "run 2": {"kills": [kill | {"died": False, "lost": 3}]}}
-    assert "| resolve | 2 | 1 | 3 | 0 |" in kills_real.section(rows)
-    assert kills_real.section({"synthetic": {}}) == ""
+    first = {"kills": [kill], "weights_of_version_1": {"killed": "a", "not killed": "a"}}
+    second = {
+        "kills": [kill | {"died": False, "lost": 3}],
+        "weights_of_version_1": {"killed": "a", "not killed": "b"},
+    }
+    text = kills_real.section({"ask: in the ledger": {}, "real, run 1": first, "real, run 2": second})
+    assert "| resolve | 2 | 1 | 3 | 0 |" in text
+    assert "in 1 of 2 it has the same weights" in text
+    assert kills_real.section({"ask: in the ledger": {}}) == ""

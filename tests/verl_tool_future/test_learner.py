@@ -194,7 +194,7 @@ def title(process: Any) -> str:
 
 @pytest.mark.engine
 @pytest.mark.usefixtures("ray_at_end")
-def test_two_updates_are_made_once_each_and_a_broken_one_again(policy: tuple[Any, Path], tmp_path: Path):
+def test_e4_e10_two_updates_are_made_once_each_and_a_broken_one_again(policy: tuple[Any, Path], tmp_path: Path):
     model, folder = policy
     learner = VerlLearner(config(), tmp_path, folder)
     learner.start()
