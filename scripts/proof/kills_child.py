@@ -12,6 +12,7 @@ things. The learner is the real one with its files, markers and order; its train
 on a table of 64 numbers in this process.
 """
 
+import asyncio
 import faulthandler
 import gzip
 import json
@@ -25,6 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +41,7 @@ from futureworld.config import Config, load
 from futureworld.cycle.day import do_day
 from futureworld.cycle.replay import replay, workers
 from futureworld.cycle.run import open_run
-from futureworld.errors import EngineError, FutureWorldError
+from futureworld.errors import EngineError, FutureWorldError, UpdateError
 from futureworld.policies import weight_hash
 from futureworld.records import Message, content_id
 from futureworld.worlds.open import ALMANAC, world_folder
@@ -102,15 +104,18 @@ class HashedPolicy(ScriptedPolicy):
         Answers.opened += 1
         if Answers.opened == Answers.stop_at:
             os.kill(os.getpid(), signal.SIGSTOP)
-        if number("fails", sampling.seed) < 1 / 13:
-            return Failing(messages, (), self.version, sampling.seed)
         said = search_then(lambda code: 0.02 + 0.96 * number(self._weights, code, sampling.seed))
-        return ScriptedConversation(messages, said(messages), self.version, sampling.seed)
+        return Slow(messages, said(messages), self.version, sampling.seed)
 
 
-class Failing(ScriptedConversation):
+class Slow(ScriptedConversation):
+    """Lets others go on before each turn, so that rollouts end and are stored one after the other."""
+
     async def next(self, feedback: Sequence[Feedback], max_tokens: int) -> Turn:
-        raise EngineError("the request was refused")
+        await asyncio.sleep(0)
+        if number("fails", self._seed) < 1 / 13:
+            raise EngineError("the request was refused")
+        return await super().next(feedback, max_tokens)
 
 
 def number(*parts: Any) -> float:
@@ -125,7 +130,6 @@ class PlainTrainer:
     """Adam on a table of log-probabilities by token, in this process; state and note as verl leaves them."""
 
     def __init__(self, config: Config, model: Path, state: Path, run_folder: Path) -> None:
-        torch.set_num_threads(1)
         self._state, self._version = state, 0
         self._table = torch.nn.Parameter(load_file(model / WEIGHTS)["table"])
         self._optimiser = torch.optim.Adam([self._table], lr=0.05)
@@ -153,15 +157,21 @@ class PlainTrainer:
         return {"actor/pg_loss": sum(losses) / len(losses)}
 
     def save(self) -> None:
+        try:
+            self._write()
+        except Exception as error:  # torch and safetensors have classes of their own for a full disk
+            raise UpdateError(f"the trainer cannot save into {self._folder}: {error}; run again") from error
+
+    def kill(self) -> None:
+        pass
+
+    def _write(self) -> None:
         export = self._folder / "huggingface"
         export.mkdir(parents=True, exist_ok=True)
         torch.save({"table": self._table.data, "optimiser": self._optimiser.state_dict()}, self._folder / "state.pt")
         save_file({"table": self._table.data}, export / WEIGHTS)
         faults.at("trainer.saving")
         self._note.write_text(str(self._version))
-
-    def kill(self) -> None:
-        pass
 
     def _loss(self, row: Row, advantage: float) -> torch.Tensor:
         log_probs = torch.log_softmax(self._table, 0)[torch.from_numpy(row.response % BUCKETS)]
@@ -222,9 +232,12 @@ class Lines:
 def play(job: Job) -> None:
     config, folder = load(None, list(job.settings)), Path(job.folder)
     if job.clock:
-        with open_run(folder, config, clock=FakeClock(datetime.fromisoformat(job.clock)), reporter=Lines()) as run:
-            with workers(run, PLUGINS.__getitem__) as crew:
-                print("did", *sorted(do_day(run, date.fromisoformat(job.day), crew)))
+        day, clock = date.fromisoformat(job.day), FakeClock(datetime.fromisoformat(job.clock))
+        with (
+            open_run(folder, config, clock=clock, reporter=Lines(), holder="day") as run,
+            workers(run, PLUGINS.__getitem__) as crew,
+        ):
+            print("did", *do_day(run, day, crew))
         return
     clock = FakeClock(config.schedule.schedule().asked_at(config.start))
     with open_run(folder, config, clock=clock, reporter=Lines(), holder="replay") as run:
@@ -249,6 +262,9 @@ def child(job: Job) -> None:
         code = 0
     except FutureWorldError as error:
         print(f"{type(error).__name__}: {error}")
+    except OSError as error:
+        print(f"{type(error).__name__}: {error}")
+        code = 1 if error.filename else 3  # as the command line: a path is a way out
     except BaseException:
         traceback.print_exc()
         code = 3
@@ -257,6 +273,9 @@ def child(job: Job) -> None:
 
 
 def serve() -> None:
+    torch.set_num_threads(1)
+    for name in ("torch._dynamo", "bm25s", "pyarrow.parquet", "sklearn.linear_model", "scipy.stats"):
+        import_module(name)  # what a run imports when it first needs it
     for line in sys.stdin:
         request = json.loads(line)
         if "job" in request:
