@@ -87,7 +87,7 @@ async def test_nothing_found_is_none(world: RecordedWorld, make_question: MakeQu
     assert await search(world, make_question(), query) == (ToolStatus.NONE, "No results.")
 
 
-async def test_a_page_from_after_as_of_cannot_be_visited(world: RecordedWorld, make_question: MakeQuestion) -> None:
+async def test_k12_a_page_from_after_as_of_cannot_be_visited(world: RecordedWorld, make_question: MakeQuestion) -> None:
     url, question = {"url": "https://example.org/t"}, make_question()
     now = await VisitTool().run(url, ToolContext(world, question, ASKED))
     later = await VisitTool().run(url, ToolContext(world, question, ASKED + timedelta(seconds=1)))

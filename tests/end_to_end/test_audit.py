@@ -10,7 +10,13 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 import pytest
+from cycle_parts import opened as cycle
+from cycle_parts import play as cycle_play
+from cycle_parts import small_config
 
+from futureworld.agents.sanitize import sanitize
+from futureworld.agents.scripted import ScriptedEngine, search_then
+from futureworld.cycle.evaluate import evaluate
 from futureworld.records import Question, TargetKind, ToolCall, Trajectory
 
 ROOT = Path(__file__).parents[2]
@@ -135,6 +141,40 @@ def test_a_tool_result_that_no_call_names_is_found(almanac, pairs):
     question, trajectory = pairs[0]
     planted = replace(trajectory, calls=trajectory.calls[:-1])
     assert len(audit_trajectory(raw, question, planted).violations) == 1
+
+
+def test_a_call_that_did_not_work_may_say_fixed_sentences_only(almanac, pairs):
+    raw, _ = almanac
+    question, trajectory = pairs[0]
+    call = trajectory.calls[0]
+    for said in (
+        "The call could not be read: not valid JSON.",
+        sanitize("The call could not be read: <tool_call> without </tool_call>."),
+        "No such tool. Tools: search, visit.",
+        '"query" has 201 characters, at most 200 are allowed.',
+    ):
+        found = audit_call(raw, question, replace(call, text=said))
+        assert (found.violations, found.checked["calls that did not work"]) == ([], 1)
+        assert audit_call(raw, question, replace(call, text=f"{said} Tomorrow 4.81.")).violations != []
+
+
+def test_a_finished_run_is_audited_in_training_and_evaluation(tmp_path, capsys):
+    small = ("days=1", "evaluate.days=2", "evaluate.per_day=6", "evaluate.end_samples=2", "evaluate.bootstrap=100")
+    with cycle(tmp_path, small_config(tmp_path, *small)) as (run, clock, learner):
+        cycle_play(run, clock, learner)
+        evaluate(run, lambda: ScriptedEngine(search_then(lambda _: 0.7)))
+    assert main([str(tmp_path / "run"), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["violations"] == []
+    assert said["checked"]["questions"] == said["checked"]["questions asked again without later rows"] == 12 + 12
+    assert said["checked"]["observations"] == said["checked"]["rollouts"] == 12 * 3 + 12 * 2 * 2  # two checkpoints
+
+
+def test_the_control_that_shows_other_facts_is_refused(tmp_path, capsys):
+    with cycle(tmp_path, small_config(tmp_path, "control=shuffled-observations")):
+        pass
+    assert main([str(tmp_path / "run")]) == 1
+    assert "facts of other questions" in capsys.readouterr().err
 
 
 @pytest.mark.timeout(300)

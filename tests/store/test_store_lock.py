@@ -48,7 +48,7 @@ def test_second_writer_is_told_who_holds_the_lock(tmp_path: Path, store_url: str
             assert lock.holder.pid == os.getpid()
 
 
-def test_lock_of_a_killed_process_is_taken_over(tmp_path: Path, store_url: str) -> None:
+def test_f1_lock_of_a_killed_process_is_taken_over(tmp_path: Path, store_url: str) -> None:
     with holding_child(tmp_path, store_url) as child, Store.open(tmp_path, store_url, SystemClock()) as store:
         child.kill()
         child.wait()

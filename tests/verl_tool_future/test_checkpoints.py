@@ -82,14 +82,14 @@ def test_e5_verls_note_follows_the_markers(checkpoints: Checkpoints, model: Path
     assert list(checkpoints.verl.iterdir()) == []
 
 
-def test_a_half_written_export_is_removed(checkpoints: Checkpoints):
+def test_e4_a_half_written_export_is_removed(checkpoints: Checkpoints):
     (checkpoints.folder / ".v1").mkdir()
     (checkpoints.folder / ".v1" / "model.safetensors").write_bytes(b"half")
     checkpoints.discard_after(0)
     assert [path.name for path in checkpoints.folder.iterdir()] == ["verl"]
 
 
-def test_a_complete_version_without_a_resume_state_is_refused(checkpoints: Checkpoints):
+def test_e5_a_complete_version_without_a_resume_state_is_refused(checkpoints: Checkpoints):
     with pytest.raises(UpdateError, match="version 3 has no resume state"):
         checkpoints.discard_after(3)
 

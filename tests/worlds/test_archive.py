@@ -67,7 +67,7 @@ def test_a_search_before_everything_finds_nothing(tmp_path: Path) -> None:
     as_of=moments("2026-01-01T00:00:00Z", "2026-08-09T00:00:00Z"),
     query=st.sampled_from(["gasoline california", "new york", "results published", "grand prix", "euro stars 2026"]),
 )
-def test_no_search_finds_a_later_document(almanac: RecordedWorld, as_of: datetime, query: str) -> None:
+def test_k1_no_search_finds_a_later_document(almanac: RecordedWorld, as_of: datetime, query: str) -> None:
     hits = almanac.search(query, as_of, 2000)
     assert all(hit.document.published_at <= as_of for hit in hits)
     ahead = {event.id for event in almanac.events(as_of) if event.status is EventStatus.SCHEDULED}
@@ -79,7 +79,7 @@ def test_no_search_finds_a_later_document(almanac: RecordedWorld, as_of: datetim
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/worlds/2026 is not beside this checkout")
-def test_no_search_of_the_recording_finds_a_later_document() -> None:
+def test_k1_no_search_of_the_recording_finds_a_later_document() -> None:
     world, as_of = open_world(SHARED, NOW), parse_utc("2026-06-10T12:00:00Z")
     known = {row.id for row in world.documents(as_of)}
     hits = world.search("world cup election prices the", as_of, 5000)
@@ -88,7 +88,7 @@ def test_no_search_of_the_recording_finds_a_later_document() -> None:
     assert all(hit.document.id in known or hit.document.id == hit.document.url for hit in hits)
 
 
-def test_weights_of_words_do_not_depend_on_later_texts(tmp_path: Path) -> None:
+def test_k1_weights_of_words_do_not_depend_on_later_texts(tmp_path: Path) -> None:
     before = [document("a", "flood at the mill"), document("b", "mill festival"), document("c", "quiet day")]
     later = [document(f"z{i}", "flood flood again", "2026-03-02T12:00:01Z") for i in range(50)]
     event_later = EVENT | {"id": "cup.9", "title": "flood cup", "known_from": "2026-03-02T12:00:01Z"}
@@ -146,7 +146,7 @@ def test_an_event_card_hides_the_outcome_until_it_is_known(tmp_path: Path) -> No
     assert url not in found(world, "harbour hillside", decided)
 
 
-def test_visit_opens_documents_only_once_published(tmp_path: Path) -> None:
+def test_k12_visit_opens_documents_only_once_published(tmp_path: Path) -> None:
     texts = [
         document("a", "first", url="https://river/1"),
         document("b", "second", "2026-03-02T13:00:00Z", url="https://river/1"),
