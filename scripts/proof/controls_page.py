@@ -6,14 +6,14 @@ from proof import pictures as draw
 from proof.parts import Row, Rows, table
 from proof.words import change, difference, number, paragraphs, percent, within
 
-PERMUTED_WORDS = """The outcomes of a day are dealt anew among its questions of the same domain before rewards are joined,
-and nothing else is changed. Such a run may still move towards 0.25 by hedging, and must not tell Yes from No.
+PERMUTED_WORDS = """The outcomes of a day are dealt anew among its questions of the same domain before rewards are
+joined, and nothing else is changed. Such a run may still move towards 0.25 by hedging, and must not tell Yes from No.
 *Base rate* is the share of Yes among the run's training questions, said of every question; a positive difference
 would mean that the policy is better than that."""
-SHUFFLED_WORDS = """The checkpoints of the true run answer again, and each question's search finds what belongs to another
-question. A policy that reads its evidence must lose by it; an untrained one has nothing to lose."""
-ABLATION_WORDS = """One thing is changed and nothing else (`configs/ablations/`). All are scored by the Brier score on the
-questions of the run with the defaults; a positive difference says that the defaults are better."""
+SHUFFLED_WORDS = """The checkpoints of the true run answer again, and each question's search finds what belongs to
+another question. A policy that reads its evidence must lose by it; an untrained one has nothing to lose."""
+ABLATION_WORDS = """One thing is changed and nothing else (`configs/ablations/`). All are scored by the Brier score on
+the questions of the run with the defaults; a positive difference says that the defaults are better."""
 
 
 def section(rows: Rows, pictures: Path) -> str:

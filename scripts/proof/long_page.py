@@ -7,13 +7,13 @@ from proof.course import SEGMENTS
 from proof.parts import Row, Rows, table
 from proof.words import average, difference, number, paragraphs, percent, within
 
-OPEN_WORDS = """*Left open* is the entropy of what the policy chooses there, in nats for a rollout: the mean of -log p of
-what was sampled, by place in the call and in the answer's sentence (seven habits chosen evenly are ln 7 = 1.95
+OPEN_WORDS = """*Left open* is the entropy of what the policy chooses there, in nats for a rollout: the mean of -log p
+of what was sampled, by place in the call and in the answer's sentence (seven habits chosen evenly are ln 7 = 1.95
 nats). Means over the runs, every eighth day; each day's rollouts were made by the policy of that day. *Zero
 variance*: groups in which all rewards are equal, which teach nothing. *Effective sample*: share of the batch that
 its importance weights leave."""
-LATE_WORDS = """A world made from the almanac in which 30 % of the rows of daily series come one to three days late, from
-the first asked day on. One run waits for late outcomes for three days and trains on them with their age, the other
+LATE_WORDS = """A world made from the almanac in which 30 % of the rows of daily series come one to three days late,
+from the first asked day on. One run waits for late outcomes for three days and trains on them with their age, the other
 throws their rollouts away, as the FutureWorld paper does. Same seed, same questions; both answer the same held-out
 questions. A positive difference says that waiting is better."""
 STEP = 8
