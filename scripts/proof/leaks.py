@@ -63,8 +63,9 @@ def real(folder: Path, enough: int) -> Row:
         config = read_config(path)
         days += config.days
         with world_folder(config.world) as world, stored(path) as run:
-            raw = raws.setdefault(config.world, read_raw(world))
-            found.add(audit_run(run, raw))
+            if config.world not in raws:
+                raws[config.world] = read_raw(world)
+            found.add(audit_run(run, raws[config.world]))
     name = ", ".join(sorted(raws))
     return audited(found, sum(raw.count for raw in raws.values()), enough) | {
         "world": f"{name}, {len(runs)} real runs",
