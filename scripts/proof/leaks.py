@@ -8,13 +8,14 @@ from pathlib import Path
 import audit_plant
 from audit import opened, play
 from audit_checks import Findings
-from audit_raw import Raw, read_raw
+from audit_raw import read_raw
 from audit_stored import audit_run, stored
 
-from futureworld.cycle.run import read_config
 from futureworld.errors import RunError
 from futureworld.worlds.open import ALMANAC, world_folder
 from proof.parts import Row, Rows, Task, table
+from proof.plays import Play, thirty_two_days
+from proof.runs import shared
 
 TITLE = "Nothing from later was used or shown"
 START = date(2026, 5, 4)
@@ -35,7 +36,8 @@ def tasks(short: bool) -> Sequence[Task]:
     if short:
         return [almanac, *planted]
     recording = Task("recording 2026", lambda folder: recorded(days, per_day, enough))
-    return [almanac, recording, *planted, Task("real runs", lambda folder: real(folder, enough))]
+    runs = [Task(f"real run, {key}", partial(real, play, enough)) for key, play in thirty_two_days().items()]
+    return [almanac, recording, *planted, *runs]
 
 
 def scripted(world: str, days: int, per_day: int, enough: int) -> Row:
@@ -52,25 +54,15 @@ def recorded(days: int, per_day: int, enough: int) -> Row:
     return scripted(str(RECORDING), days, per_day, enough)
 
 
-def real(folder: Path, enough: int) -> Row:
-    """Every finished run of the part `learning`: what was shown to a policy of weights, by the real engine."""
-    runs = sorted(done.parent for done in folder.parent.parent.glob("learning/*/run/summary.json"))
-    if not runs:
-        raise RunError("no finished run of the part `learning` was found to audit; measure that part first")
-    found, raws = Findings(), dict[str, Raw]()
-    days = 0
-    for path in runs:
-        config = read_config(path)
-        days += config.days
-        with world_folder(config.world) as world, stored(path) as run:
-            if config.world not in raws:
-                raws[config.world] = read_raw(world)
-            found.add(audit_run(run, raws[config.world]))
-    name = ", ".join(sorted(raws))
-    return audited(found, sum(raw.count for raw in raws.values()), enough) | {
-        "world": f"{name}, {len(runs)} real runs",
-        "days": days,
-    }
+def real(play: Play, enough: int, folder: Path) -> Row:
+    """A finished run of the part `learning`: what was shown to a policy of weights, by the real engine."""
+    path = shared(folder) / play.name / "run"
+    if not (path / "summary.json").exists():
+        raise RunError(f"{path} is no finished run; measure the part `learning` first, which makes it")
+    with stored(path) as run, world_folder(run.config.world) as world:
+        raw = read_raw(world)
+        row = audited(audit_run(run, raw), raw.count, enough)
+    return row | {"world": f"{ALMANAC}, run {play.name}", "days": run.config.days}
 
 
 def audited(found: Findings, rows: int, enough: int) -> Row:

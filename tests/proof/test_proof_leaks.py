@@ -5,8 +5,13 @@ from pathlib import Path
 
 import prove
 import pytest
+from cycle_parts import opened, small_config
+from cycle_parts import play as play_days
 from proof import leaks
+from proof.plays import Play
 
+from futureworld.agents.scripted import ScriptedEngine, search_then
+from futureworld.cycle.evaluate import evaluate
 from futureworld.errors import RunError
 
 
@@ -23,9 +28,19 @@ def test_the_short_form_finds_no_leak_and_every_planted_one(tmp_path: Path) -> N
     assert "| almanac@" in page and "| planted early in questions |" in page
 
 
-def test_without_a_finished_run_the_real_runs_are_not_measured(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="measure that part first"):
-        leaks.real(tmp_path / "leaks" / "real-runs", leaks.ENOUGH)
+def test_a_real_run_is_audited_once_it_is_finished(tmp_path: Path) -> None:
+    play, folder = Play("some", {}), tmp_path / "leaks" / "real-run"
+    with pytest.raises(RunError, match="measure the part `learning` first"):
+        leaks.real(play, 0, folder)
+    small = ("days=1", "evaluate.days=2", "evaluate.per_day=6", "evaluate.end_samples=2", "evaluate.bootstrap=100")
+    with opened(tmp_path / "runs" / "some", small_config(tmp_path, *small)) as (run, clock, learner):
+        play_days(run, clock, learner)
+        evaluate(run, lambda: ScriptedEngine(search_then(lambda _: 0.7)))
+    (tmp_path / "runs" / "some" / "run" / "summary.json").write_text("{}")
+    row = leaks.real(play, 0, folder)
+    assert (row["questions"], row["rollouts"], row["violations"]) == (12 + 12, 36 + 48, 0)
+    assert row["checks"] == {"nothing from after asking was used or shown": True}
+    assert leaks.real(play, 100, folder)["checks"]["at least 100 observations"] is False
 
 
 def test_a_missing_recording_is_a_row_that_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
