@@ -1,5 +1,6 @@
 """The section on learning: tables and pictures of the rows that `learning` made."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,7 @@ def domain_table(rows: Rows) -> str:
             (
                 name,
                 span((one["n"] for one in found), 0),
-                " to ".join(sorted({clusters_of(one["clusters"]) for one in found})[:2]),
+                " to ".join(clusters_of(n) for n in ends(one["clusters"] for one in found)),
                 number(average(one["before"][0] for one in found)),
                 number(average(one["after"][0] for one in found)),
                 f"{' or '.join(habits) or NONE}: {number(worth)}",
@@ -116,6 +117,12 @@ def domain_table(rows: Rows) -> str:
         )
     head = ("domain", "n", "series", "Brier before", "after", "best habit", "contrast before", "after")
     return table(head, lines)
+
+
+def ends(numbers: Iterable[int]) -> list[int]:
+    """The smallest and the largest, or the one there is."""
+    found = sorted(set(numbers))
+    return found if len(found) == 1 else [found[0], found[-1]]
 
 
 def contrast(domain: Row, when: str) -> float | None:

@@ -14,6 +14,7 @@ from proof.parts import Row, Rows
 from proof.words import average
 
 SEGMENT_WORDS = {"call": "call", "domain": "domain named", "habit": "habit", "fact": "fact copied", "p": "digits of p"}
+RUNS = (LAST, FIRST, SHADES[4])
 GROUP_WORDS = {
     "std_p": "standard deviation of p in a group",
     "different_habits": "different habits in a group",
@@ -27,20 +28,21 @@ def brier_curves(rows: Rows, path: Path) -> None:
         figure = sheet(9.6, 4.4)
         brier, order = figure.subplots(1, 2)
         for i, (key, row) in enumerate(rows.items()):
-            look: dict[str, Any] = {"color": SHADES[i % len(SHADES)], "linewidth": 1.6, "label": key}
+            look: dict[str, Any] = {"color": RUNS[i % len(RUNS)], "linestyle": ("-", "--")[i // len(RUNS) % 2]}
             versions = [point["version"] for point in row["curve"]]
             for ax, name in ((brier, "brier"), (order, "auc")):
-                ax.plot(versions, [or_nan(point[name][0]) for point in row["curve"]], **look)
+                values = [or_nan(point[name][0]) for point in row["curve"]]
+                ax.plot(versions, values, linewidth=1.6, label=key, **look)
             means = {int(version): at["mean"]["brier"][0] for version, at in row["at"].items()}
             brier.plot(list(means), list(means.values()), "D", color=look["color"], markersize=5)
             brier.axhline(row["baselines"][row["best"]], color=look["color"], linestyle=":", linewidth=1)
-        brier.axhline(HALF, color=QUIET, linestyle="--", linewidth=1.2)
-        order.axhline(0.5, color=QUIET, linestyle="--", linewidth=1.2)
+        brier.axhline(HALF, color=QUIET, linewidth=1)
+        order.axhline(0.5, color=QUIET, linewidth=1)
         brier.set(title="Brier score (lower is better)", xlabel="Days of training")
         order.set(title="AUC", xlabel="Days of training")
         figure.legend(*brier.get_legend_handles_labels(), loc="outside lower center", ncols=3)
         figure.suptitle(
-            "Single answers; diamonds: mean of a question's answers; dotted: best baseline; dashed: always 0.5",
+            "Single answers; diamonds: mean of a question's answers; dotted: best baseline; grey: always 0.5",
             fontsize=9.5,
         )
         saved(figure, path)
@@ -149,7 +151,7 @@ def groups(rows: Rows, path: Path) -> None:
 
 
 def over_days(ax: Any, lines: Sequence[Sequence[float]], i: int, label: str) -> None:
-    colour = (LAST, FIRST, SHADES[4])[i]
+    colour = RUNS[i]
     for line in lines:
         ax.plot(range(1, len(line) + 1), line, color=colour, linewidth=0.7, alpha=0.35)
     known = [[value for value in day if math.isfinite(value)] for day in zip(*lines, strict=False)]
@@ -175,7 +177,7 @@ def controls(permuted: Rows, shuffled: Rows, path: Path) -> None:
             ax.errorbar([found[0]], [place], xerr=ends, color=colour, marker=marker, markersize=6, elinewidth=1.4)
         ax.axvline(HALF, color=QUIET, linestyle="--", linewidth=1.2)
         ax.set_yticks(range(len(bars)), [words for words, *_ in reversed(bars)])
-        ax.set(title="Single answers, 95% intervals (dashed: always 0.5)", xlabel="Brier score (lower is better)")
+        ax.set(title="Single answers, 95% intervals", xlabel="Brier score (lower is better; dashed: always 0.5)")
         ax.grid(axis="x")
         ax.grid(False, axis="y")
         saved(figure, path)

@@ -1,3 +1,4 @@
+import itertools
 import math
 import time
 
@@ -7,7 +8,14 @@ from scipy import stats
 
 from futureworld.errors import ScoreError
 from futureworld.evaluation.scores import auc, brier
-from futureworld.evaluation.statistics import auc_of, cluster_bootstrap, mean_of, paired_difference
+from futureworld.evaluation.statistics import (
+    agreement_of,
+    auc_of,
+    cluster_bootstrap,
+    contrast_of,
+    mean_of,
+    paired_difference,
+)
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -125,3 +133,48 @@ def test_bad_input_is_refused():
         mean_of([1.0, math.nan])
     with pytest.raises(ScoreError, match="cannot be paired"):
         paired_difference([1.0], [1.0, 2.0], ["a"], rng=rng())
+
+
+def test_contrast_by_hand():
+    statistic = contrast_of([1.0, 0.0, 1.0, 0.0], [True, True, False, False])
+    assert statistic(np.array([[1.0, 1.0, 1.0, 1.0]])).tolist() == [0.0]
+    # inside (3 * 1 + 1 * 0) / 4, elsewhere (1 * 1 + 3 * 0) / 4
+    assert statistic(np.array([[3.0, 1.0, 1.0, 3.0]])).tolist() == [0.5]
+    assert np.isnan(statistic(np.array([[0.0, 0.0, 1.0, 1.0]]))).all()
+
+
+def test_contrast_over_clusters_takes_every_value_of_an_enumeration():
+    # three clusters: all 27 equally likely draws, counted out; the interval's ends are their percentiles
+    values, inside, clusters = [1.0, 0.0, 1.0, 0.0], [True, True, False, False], ["a", "b", "b", "c"]
+    every = []
+    for draw in itertools.product("abc", repeat=3):
+        rows = [i for name in draw for i, cluster in enumerate(clusters) if cluster == name]
+        here = [values[i] for i in rows if inside[i]]
+        there = [values[i] for i in rows if not inside[i]]
+        every.append(np.mean(here) - np.mean(there) if here and there else math.nan)
+    defined = np.array(every)[~np.isnan(every)]
+    found = cluster_bootstrap(contrast_of(values, inside), clusters, rng=rng(), replicates=20_000)
+    assert found.replicates / 20_000 == pytest.approx(len(defined) / 27, abs=0.02)
+    assert [found.low, found.high] == pytest.approx(np.percentile(defined, [2.5, 97.5]), abs=1e-9)
+
+
+def test_agreement_is_the_numerator_of_kappa():
+    from sklearn.metrics import cohen_kappa_score
+
+    source = rng(3)
+    first = [str(i) for i in source.integers(0, 3, 200)]
+    second = [a if source.random() < 0.4 else str(source.integers(0, 4)) for a in first]
+    found = float(agreement_of(first, second)(np.ones((1, 200)))[0])
+    chance = sum(first.count(name) / 200 * second.count(name) / 200 for name in set(first))
+    assert found == pytest.approx(cohen_kappa_score(first, second) * (1 - chance), abs=1e-12)
+    # by hand, weighted: P(same) = 3/4, by chance 3/4 * 1/2 + 1/4 * 1/2 = 1/2
+    weighted = agreement_of(["a", "a", "b"], ["a", "b", "b"])(np.array([[2.0, 1.0, 1.0]]))
+    assert weighted.tolist() == [0.25]
+
+
+def test_labels_that_never_meet_agree_as_by_chance():
+    assert agreement_of(["a", "a"], ["x", "y"])(np.ones((2, 2))).tolist() == [0.0, 0.0]
+    with pytest.raises(ScoreError, match="2 and 1 labels"):
+        agreement_of(["a", "a"], ["x"])
+    with pytest.raises(ScoreError, match="one for each"):
+        contrast_of([1.0, 2.0], [True])
