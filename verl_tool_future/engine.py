@@ -102,8 +102,7 @@ class VerlEngine:
             self.start()
             return
         with self._failing("restart"), quiet.into(self._log):
-            self._servers.end_replicas()
-            self._servers.start()
+            self._servers.restart()
             self._serve(self._servers)
         self._dead = False
 

@@ -19,12 +19,9 @@ class Servers:
     """
 
     def __init__(self, verl_config: Any) -> None:
-        from verl.workers.rollout.llm_server import LLMServerManager
-
+        self._verl_config = verl_config
         self._config = verl_config.actor_rollout_ref.rollout
-        self._manager: Any = LLMServerManager.create_empty(config=verl_config)
-        self._balancer: Any = self._manager.global_load_balancer
-        self._balancer.get_total_inflight.remote()  # its first call imports vLLM; nobody waits for it here
+        self._make_balancer()
         self._replicas: list[Any] = []
         self._next_rank = 0
 
@@ -36,6 +33,18 @@ class Servers:
         servers = {replica.server_address: replica.server_handle for replica in self._replicas}
         ray.get(self._balancer.add_servers.remote(servers))
         asyncio.run(self._warm_up())
+
+    def restart(self) -> None:
+        """Replace the replicas, dead or not, and a balancer that died."""
+        import ray
+        from ray.exceptions import RayActorError
+
+        self.end_replicas()
+        try:
+            ray.get(self._balancer.get_total_inflight.remote())
+        except RayActorError:
+            self._make_balancer()
+        self.start()
 
     def client(self) -> Any:
         """verl's LLMServerClient: `generate(request_id, prompt_ids=, sampling_params=)`."""
@@ -73,6 +82,13 @@ class Servers:
     def end(self) -> None:
         self.end_replicas()
         _kill(self._balancer)
+
+    def _make_balancer(self) -> None:
+        from verl.workers.rollout.llm_server import LLMServerManager
+
+        self._manager: Any = LLMServerManager.create_empty(config=self._verl_config)
+        self._balancer: Any = self._manager.global_load_balancer
+        self._balancer.get_total_inflight.remote()  # its first call imports vLLM; nobody waits for it here
 
     async def _launch(self) -> None:
         config = self._config

@@ -228,9 +228,10 @@ def test_dead_servers_are_replaced(served: Served) -> None:
 @pytest.mark.engine
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_dead_server_process_gives_its_slot_back(served: Served) -> None:
-    (server,) = [p for p in psutil.Process().children(recursive=True) if "vLLMHttpServer" in " ".join(p.cmdline())]
-    server.kill()
+@pytest.mark.parametrize("words", ["vLLMHttpServer", "GlobalRequestLoadBalancer"])
+def test_a_dead_actor_is_replaced(served: Served, words: str) -> None:
+    (actor,) = [p for p in psutil.Process().children(recursive=True) if words in " ".join(p.cmdline())]
+    actor.kill()
     with pytest.raises(EngineDeadError, match="The actor is dead because its worker process has died;"):
         roll_out(served.engine, 4)
     served.engine.restart()
