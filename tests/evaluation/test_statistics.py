@@ -143,19 +143,21 @@ def test_contrast_by_hand():
     assert np.isnan(statistic(np.array([[0.0, 0.0, 1.0, 1.0]]))).all()
 
 
-def test_contrast_over_clusters_takes_every_value_of_an_enumeration():
-    # three clusters: all 27 equally likely draws, counted out; the interval's ends are their percentiles
+def test_contrast_over_clusters_agrees_with_an_enumeration():
+    # three clusters: all 27 equally likely draws, as rows drawn one by one and as weights
     values, inside, clusters = [1.0, 0.0, 1.0, 0.0], [True, True, False, False], ["a", "b", "b", "c"]
-    every = []
+    drawn, weights = [], []
     for draw in itertools.product("abc", repeat=3):
         rows = [i for name in draw for i, cluster in enumerate(clusters) if cluster == name]
         here = [values[i] for i in rows if inside[i]]
         there = [values[i] for i in rows if not inside[i]]
-        every.append(np.mean(here) - np.mean(there) if here and there else math.nan)
-    defined = np.array(every)[~np.isnan(every)]
+        drawn.append(np.mean(here) - np.mean(there) if here and there else math.nan)
+        weights.append([draw.count(cluster) for cluster in clusters])
+    every = contrast_of(values, inside)(np.array(weights, dtype=np.float64))
+    assert every == pytest.approx(np.array(drawn), abs=1e-12, nan_ok=True)
     found = cluster_bootstrap(contrast_of(values, inside), clusters, rng=rng(), replicates=20_000)
-    assert found.replicates / 20_000 == pytest.approx(len(defined) / 27, abs=0.02)
-    assert [found.low, found.high] == pytest.approx(np.percentile(defined, [2.5, 97.5]), abs=1e-9)
+    assert found.replicates / 20_000 == pytest.approx((~np.isnan(every)).sum() / 27, abs=0.02)
+    assert {found.low, found.high} <= set(every.round(12)[~np.isnan(every)])
 
 
 def test_agreement_is_the_numerator_of_kappa():
