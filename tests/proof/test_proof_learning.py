@@ -1,7 +1,7 @@
 """The parts on learning, controls and 32 days: rows and pages from runs that a scripted policy played."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ SMALL = ("evaluate.days=2", "evaluate.per_day=8", "evaluate.end_samples=2", "eva
 HABIT_SHOWN = HABITS[2]  # follow distance
 
 
-def pieces(ids: "list[int] | tuple[int, ...]") -> list[str]:
+def pieces(ids: Sequence[int]) -> list[str]:
     """The texts of the scripted policy's tokens: `BYTES` bytes each."""
     return [
         one.to_bytes(BYTES + 1, "big").lstrip(b"\0").decode(errors="ignore") if one < 256**BYTES else "" for one in ids
