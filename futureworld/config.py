@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from futureworld.clock import Schedule
 from futureworld.errors import ConfigError
-from futureworld.evaluation.rewards import WORST, Score
+from futureworld.rewards import WORST, Score
 
 
 class Section(BaseModel):
@@ -107,7 +107,7 @@ class RolloutConfig(Section):
 
 class RewardConfig(Section):
     score: Score = "brier"
-    """What an answer is paid: see futureworld.evaluation.rewards."""
+    """What an answer is paid: see futureworld.rewards."""
     missing: float = Field(default_factory=lambda known: WORST[known["score"]], le=0)
     """Reward of a rollout without an answer or without a search; unset, that of the worst answer, -1 under Brier."""
 
@@ -127,8 +127,8 @@ class UpdateConfig(Section):
     mini_batches: int = Field(default=8, ge=1)
     """Optimiser steps in one update."""
     epochs: int = Field(default=1, ge=1)
-    clip: float = Field(default=0.2, gt=0, lt=1)
-    """PPO clip range."""
+    clip: float = Field(default=0.5, gt=0, lt=1)
+    """PPO clip range. A batch is a day old and the last update moved the policy already: 0.2 would end most steps."""
     kl: float = Field(default=0.0, ge=0)
     """Weight of a KL loss that holds the policy near version 0; 0 leaves the reference model out."""
     grad_norm: float = Field(default=0.5, gt=0)

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ORDER = [
-    ["errors", "wording", "faults"],
+    ["errors", "wording", "faults", "rewards"],
     ["clock"],
     ["records", "config", "policies"],
     ["store"],

@@ -1,4 +1,4 @@
-"""Scores of binary forecasts in float64. Rewards stand in `rewards`.
+"""Scores of binary forecasts in float64. Rewards stand in `futureworld.rewards`.
 
 `p` is the probability of Yes (0..1), `y` the outcome (1 Yes, 0 No); both have shape (n), n >= 1.
 Every function raises ScoreError for p outside 0..1 or NaN, y other than 0 or 1, shapes that
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from futureworld.errors import ScoreError
-from futureworld.evaluation.rewards import SCORES, Score
+from futureworld.rewards import SCORES, Score
 
 Array = NDArray[np.float64]
 
@@ -77,7 +77,7 @@ def brier_mean(p: ArrayLike, y: ArrayLike) -> float:
 
 
 def reward(p: float | None, y: float, missing: float = -1.0, score: Score = "brier") -> float:
-    """The answer's reward under `score` (of `rewards`), -(p - y)^2 unless told otherwise; `missing` where
+    """The answer's reward under `score` (of `futureworld.rewards`), -(p - y)^2 unless told otherwise; `missing` where
     there is no answer. A Brier reward of 0.0 is a perfect one.
 
     >>> reward(1.0, 1.0), reward(0.5, 0.0), reward(None, 1.0)

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from futureworld.config import load
 from futureworld.errors import ConfigError, ScoreError
-from futureworld.evaluation.rewards import LOG_CLIP, SCORES, WORST, Score
 from futureworld.evaluation.scores import reward
+from futureworld.rewards import LOG_CLIP, SCORES, WORST, Score
 
 PROBABILITY = st.floats(0.0, 1.0)
 everywhere = pytest.mark.parametrize("score", list(SCORES))
