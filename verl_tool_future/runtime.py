@@ -9,7 +9,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,7 @@ def _init(config: Config) -> Any:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # silences a warning about num_gpus=0
     import ray
 
+    _keep_stdout()
     environment = dict(ENVIRONMENT)
     resources: dict[str, Any] = {}
     if is_cpu(config):
@@ -97,6 +98,16 @@ def _init(config: Config) -> Any:
         runtime_env={"env_vars": environment},
         **resources,
     )
+
+
+def _keep_stdout() -> None:
+    """Ray prints the death of every worker to standard output, which is the command's; its logs have it too."""
+    from ray._private import worker
+
+    def log(data: Mapping[str, Any], ignore_prefix: bool) -> None:
+        logging.getLogger(__name__).debug("%s: %s", data["pid"], " ".join(data["lines"]))
+
+    worker.print_to_stdstream = log
 
 
 def _link_logs(run_folder: Path, logs: Path) -> None:
