@@ -6,15 +6,18 @@ answers to searches. Linear layers use oneDNN, which is twice as fast as torch's
 Both leave every figure as it was, to float32's rounding.
 """
 
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import torch
-from tensordict import TensorDict
 from torch import nn
 from verl.workers.engine.fsdp import FSDPEngineWithLMHead
 
+Base: type[Any] = cast(Any, FSDPEngineWithLMHead)
+"""Named as anything: verl's own bases are not typed."""
 
-class CpuEngine(FSDPEngineWithLMHead):
+
+class CpuEngine(Base):
     """Log-probs and entropy are 0 where `loss_mask` is; entropy has no gradient (its coefficient is 0 here)."""
 
     def _build_module(self) -> Any:
@@ -33,7 +36,7 @@ class CpuEngine(FSDPEngineWithLMHead):
         finally:
             settings.forward_only = forward_only
 
-    def prepare_model_inputs(self, micro_batch: TensorDict) -> tuple[dict[str, Any], dict[str, Any]]:
+    def prepare_model_inputs(self, micro_batch: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Right-padded (B, L) ids; under a causal mask padding at the end changes nothing before it."""
         ids = micro_batch["input_ids"]
         padded = torch.nested.to_padded_tensor(ids, padding=0)
@@ -41,7 +44,7 @@ class CpuEngine(FSDPEngineWithLMHead):
         return {"input_ids": padded}, {}
 
     def prepare_model_outputs(
-        self, output: Any, output_args: Any, micro_batch: TensorDict, logits_processor_func: Any
+        self, output: Any, output_args: Any, micro_batch: Any, logits_processor_func: Any
     ) -> dict[str, Any]:
         """Nested (B, L) log-probs of the next token, and entropy, by verl's names."""
         assert self._chosen is not None
@@ -66,7 +69,7 @@ class CpuEngine(FSDPEngineWithLMHead):
         return (arguments[0][self._chosen],)
 
 
-def predicting(micro_batch: TensorDict, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+def predicting(micro_batch: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows and columns (N each) of the positions whose next token is in the loss."""
     prompts = micro_batch["prompts"].offsets().diff()
     mask = micro_batch["loss_mask"]
@@ -102,4 +105,8 @@ def use_onednn(module: nn.Module) -> None:
         return
     for layer in module.modules():
         if type(layer) is nn.Linear and layer.bias is None:
-            layer.forward = lambda x, layer=layer: OneDnnLinear.apply(x, layer.weight)
+            cast(Any, layer).forward = partial(_linear, layer)
+
+
+def _linear(layer: nn.Linear, x: torch.Tensor) -> Any:
+    return OneDnnLinear.apply(x, layer.weight)
