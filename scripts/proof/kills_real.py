@@ -117,8 +117,11 @@ class Story:
         before = command.stored(self.run)
         extra = ["--seed", str(self.number)]
         ended = command.replay(self.run, *extra, fault=life.fault(before), strike=life.strike)
-        if life == Life() and ended.code != 0:  # no finding, but no measurement either
-            raise RunError(f"{self.run} did not reach its end ({ended.last_words}); run the same command again")
+        if ended.code != life.code:  # not the end that was asked for: nothing of it is kept
+            raise RunError(
+                f"life {i + 1} of {self.run} ended with {ended.code}, expected {life.code} ({ended.last_words});"
+                " run the same command again to live it again"
+            )
         shutil.rmtree(self.kept(i + 1), ignore_errors=True)
         shutil.copytree(self.run, self.kept(i + 1), symlinks=True)
         self.done.append(asdict(ended) | {"forecasts": command.stored(self.run)})
@@ -171,18 +174,17 @@ class Story:
         if life.strike is not None:
             engine = life.strike.process in SERVERS
             message = told(done["said"], "the engine died" if engine else "a trainer process died")
-            went_on = done["code"] == life.code
             found.append(
                 {
                     "place": life.strike.process,
                     "died": done["struck"],
-                    "told": bool(message) and went_on,
+                    "told": bool(message),
                     "message": message,
                     **after,
                 }
             )
         if life.place is not None:
-            found.append({"place": life.words, "died": done["code"] == KILLED, "told": True, "message": "", **after})
+            found.append({"place": life.words, "died": True, "told": True, "message": "", **after})
         return found
 
 
