@@ -20,7 +20,16 @@ from futureworld.questions.prompts import prompt_hash, user_text
 from futureworld.worlds.open import ALMANAC, open_world
 from verl_tool_future.pocket import CARD, POCKET, words_hash
 from verl_tool_future.pocket.checks import Checks, examine
-from verl_tool_future.pocket.lessons import FIRST_DAY, LAST_DAY, Known, Teacher, days_between, domains, material
+from verl_tool_future.pocket.lessons import (
+    FIRST_DAY,
+    LAST_DAY,
+    Known,
+    Teacher,
+    days_between,
+    domains,
+    failed_searches,
+    material,
+)
 from verl_tool_future.pocket.model import new_model
 from verl_tool_future.pocket.tokenizer import build
 from verl_tool_future.pocket.warmstart import Stage, train
@@ -50,8 +59,9 @@ def main() -> int:
     tokenizer = build(list(texts(taught)), names)
     model = new_model(tokenizer, chosen.seed)
     say(f"{len(tokenizer)} tokens, {model.num_parameters():,} parameters")
-    train(model, tokenizer, Teacher(taught, names, chosen.seed + 1), STAGES, say)
-    asked = Teacher(taught, names, chosen.seed + 2)
+    failures = failed_searches(world, taught, chosen.seed)
+    train(model, tokenizer, Teacher(taught, names, failures, chosen.seed + 1), STAGES, say)
+    asked = Teacher(taught, names, failures, chosen.seed + 2)
     checks = examine(model, tokenizer, [asked.plain() for _ in range(EXAMINED)], chosen.seed)
     say(describe(checks))
     problems = checks.problems()

@@ -5,6 +5,7 @@ independently of everything else. So a fresh policy knows how to search, how to 
 and how to answer, and nothing about what happens next.
 """
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +13,17 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from futureworld.clock import Schedule, iso
+from futureworld.agents.base import ToolContext
+from futureworld.agents.sanitize import sanitize
+from futureworld.agents.tools import SearchTool
+from futureworld.clock import Schedule
 from futureworld.config import QuestionsConfig
 from futureworld.questions.ask import ask
 from futureworld.questions.facts import MAX_DISTANCE, Facts, facts, lookup_line
 from futureworld.questions.prompts import messages
 from futureworld.records import Question
 from futureworld.worlds.base import World
-from verl_tool_future.pocket.dialogue import GUESS, HABITS, NO_RESULTS, Habit, answer_text, call_text, fact_text
+from verl_tool_future.pocket.dialogue import GUESS, HABITS, Habit, answer_text, call_text, fact_text
 
 FIRST_DAY, LAST_DAY = date(2026, 2, 10), date(2026, 5, 1)
 """The days whose questions are taught; the default run begins after them."""
@@ -32,8 +36,12 @@ RECODED = 0.5
 """Share with a code from elsewhere, so that copying does not depend on the world."""
 RENAMED = 0.1
 """Share with another word for a domain."""
-FAILED = 0.03
-"""Share in which the search does not find the target."""
+FAILED = 0.1
+"""Share in which the search does not find the target. Updates make copying a little less sure; a policy that was
+rarely shown what comes of a wrong code then loses its answer too."""
+FAILURES, FAILURE_DAYS = 240, 8
+"""Failed searches that are made to be shown, and days on which they are made."""
+UNREADABLE = sanitize("The call could not be read: <tool_call> without </tool_call>.")
 OPENINGS = 0.4
 """Share of parts that are the end of a question and its call; the others are answers."""
 NOISE = 0.03
@@ -69,6 +77,23 @@ def known_of(question: Question) -> Known:
     return Known(question, facts(question.last_values, question.threshold, question.operator, question.typical_step))
 
 
+def failed_searches(world: World, taught: Sequence[Known], seed: int) -> list[str]:
+    """What the archive said on some of the days to another target's code, to a mistyped one, and to half a call."""
+    rng, tool = np.random.default_rng(seed), SearchTool(limit=1)
+    days = sorted({known.question.day for known in taught})
+    days = days[:: max(1, len(days) // FAILURE_DAYS)]
+    asked = [known.question for known in taught if known.question.day in days]
+    found = [UNREADABLE] * (FAILURES // 6)
+    while len(found) < FAILURES:
+        question, other = (asked[i] for i in rng.integers(len(asked), size=2))
+        if question.target.code == other.target.code:
+            continue
+        code = other.target.code if rng.random() < 0.5 else question.target.code[:-1] + "x"
+        context = ToolContext(world, question, question.asked_at)
+        found.append(sanitize(asyncio.run(tool.run({"query": code}, context)).text))
+    return found
+
+
 def days_between(first: date, last: date) -> list[date]:
     return [first + timedelta(days=i) for i in range((last - first).days + 1)]
 
@@ -91,15 +116,16 @@ def redrawn(known: Facts, rng: np.random.Generator) -> Facts:
 
 
 class Teacher:
-    """Draws lessons from `taught`, each of `names` (domains) equally often.
+    """Draws lessons from `taught`, each of `names` (domains) equally often; searches that fail say one of `failures`.
 
     A domain without questions of its own borrows those of the others.
     """
 
-    def __init__(self, taught: Sequence[Known], names: Sequence[str], seed: int) -> None:
+    def __init__(self, taught: Sequence[Known], names: Sequence[str], failures: Sequence[str], seed: int) -> None:
         self._rng = np.random.default_rng(seed)
         self._all = list(taught)
         self._names = list(names)
+        self._failures = list(failures)
         self._by_domain: dict[str, list[Known]] = defaultdict(list)
         for known in taught:
             self._by_domain[known.question.domain].append(known)
@@ -129,9 +155,7 @@ class Teacher:
         known = self.varied()
         if self._rng.random() >= FAILED:
             return self._talk(known, self._found(known), self._pick(HABITS))
-        other = self._pick(self._all).question
-        found = NO_RESULTS if self._rng.random() < 0.5 else f"[1] {other.target.name} ({iso(other.asked_at)[:10]})"
-        return self._talk(known, found, GUESS)
+        return self._talk(known, self._pick(self._failures), GUESS)
 
     def part(self) -> Talk:
         """The end of a question and its call, or the half of a lookup line that habits read and its answer.
