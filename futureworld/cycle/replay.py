@@ -7,13 +7,11 @@ and learner start when first needed and stay up over the days.
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from futureworld.agents.base import Engine
 from futureworld.clock import FakeClock
-from futureworld.cycle.batch import Learner
 from futureworld.cycle.day import Moment, Workers, do, moments
 from futureworld.cycle.evaluate import Evaluation, evaluate
 from futureworld.cycle.memory import MemoryWatch
@@ -37,26 +35,17 @@ def workers(run: Run, find: Callable[[str], Any] = plugin) -> Iterator[Workers]:
     `find` gives what makes them, for "engines" and for "learners".
     """
     started: dict[str, Any] = {}
+    with ExitStack() as stack:  # stops every worker, also where stopping another one failed
 
-    def engine() -> Engine:
-        if "engine" not in started:
-            with run.reporter.bar("starting the engine", 0):
-                started["engine"] = find("engines")(run.config, run.folder, run.policy)
-                started["engine"].start()
-        return started["engine"]
+        def worker(kind: str, title: str) -> Any:
+            if kind not in started:
+                with run.reporter.bar(f"starting the {title}", 0):
+                    started[kind] = find(kind)(run.config, run.folder, run.policy)
+                    stack.callback(started[kind].stop)
+                    started[kind].start()
+            return started[kind]
 
-    def learner() -> Learner:
-        if "learner" not in started:
-            with run.reporter.bar("starting the learner", 0):
-                started["learner"] = find("learners")(run.config, run.folder, run.policy)
-                started["learner"].start()
-        return started["learner"]
-
-    try:
-        yield Workers(engine, learner)
-    finally:
-        for worker in reversed(list(started.values())):
-            worker.stop()
+        yield Workers(lambda: worker("engines", "engine"), lambda: worker("learners", "learner"))
 
 
 def replay(run: Run, clock: FakeClock, find: Callable[[str], Any] = plugin) -> Replayed:

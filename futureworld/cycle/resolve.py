@@ -1,6 +1,7 @@
 """Resolve: read the outcomes that are due; ask again for late ones; give up after `retry_days`."""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 
 from futureworld import faults
@@ -9,6 +10,9 @@ from futureworld.errors import RunError
 from futureworld.records import Outcome, Question, QuestionState
 from futureworld.resolution.resolve import Pending, Resolved, Void
 from futureworld.resolution.resolve import resolve as read_outcome
+
+TOGETHER = 100
+"""Outcomes stored in one transaction: a commit takes longer than reading an outcome."""
 
 
 def resolve(run: Run, day: date) -> Summary:
@@ -33,38 +37,41 @@ def resolve_questions(run: Run, due: list[Question], now: datetime) -> tuple[dic
     """Store what the world says of `due` at `now`; returns counts by state and by reason."""
     counts = {state.value: 0 for state in QuestionState}
     reasons: Counter[str] = Counter()
-    for question in due:
-        answer = read_outcome(question, run.world, now)
-        if isinstance(answer, Pending):
-            state = _late(run, question, now)
-            reasons[f"{state.value}: {answer.reason}"] += 1
-        else:
-            state = _known(run, question, answer, now)
-            if isinstance(answer, Void):
-                reasons[f"void: {answer.reason}"] += 1
-        counts[state.value] += 1
-        faults.at("resolve.stored")
+    for some in batched(due, TOGETHER):
+        known: list[Outcome] = []
+        expired: list[str] = []
+        for question in some:
+            answer = read_outcome(question, run.world, now)
+            if not isinstance(answer, Pending):
+                known.append(_outcome(question, answer, now))
+                state = QuestionState.RESOLVED if isinstance(answer, Resolved) else QuestionState.VOID
+            elif now < question.resolves_at + timedelta(days=run.config.schedule.retry_days):
+                state = QuestionState.PENDING
+            else:  # the last retry has passed
+                state = QuestionState.EXPIRED
+                expired.append(question.id)
+            if not isinstance(answer, Resolved):
+                reasons[f"{state.value}: {answer.reason}"] += 1
+            counts[state.value] += 1
+        run.store.add_outcomes(known)
+        run.store.set_state(expired, QuestionState.EXPIRED)
+        for _ in some:
+            faults.at("resolve.stored")
     return counts, dict(sorted(reasons.items()))
 
 
-def _known(run: Run, question: Question, answer: Resolved | Void, now: datetime) -> QuestionState:
+def _outcome(question: Question, answer: Resolved | Void, now: datetime) -> Outcome:
     resolved = isinstance(answer, Resolved)
-    run.store.add_outcome(
-        Outcome(
-            question_id=question.id,
-            revision=0,
-            value=answer.value if resolved else None,
-            reason="" if resolved else answer.reason,
-            observed_at=now,
-            evidence=answer.evidence if resolved else "",
-        )
+    return Outcome(
+        question_id=question.id,
+        revision=0,
+        value=answer.value if resolved else None,
+        reason="" if resolved else answer.reason,
+        observed_at=now,
+        evidence=answer.evidence if resolved else "",
     )
-    return QuestionState.RESOLVED if resolved else QuestionState.VOID
 
 
-def _late(run: Run, question: Question, now: datetime) -> QuestionState:
-    """Still waiting for the world, or given up when the last retry has passed."""
-    if now < question.resolves_at + timedelta(days=run.config.schedule.retry_days):
-        return QuestionState.PENDING
-    run.store.set_state([question.id], QuestionState.EXPIRED)
-    return QuestionState.EXPIRED
+def batched(items: Sequence[Question], size: int) -> Iterator[Sequence[Question]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -84,20 +84,12 @@ class Questions(Part):
         False, and nothing written, where the last revision says the same value already. Raises
         StoreError for an unknown question, or a revision that does not follow the last one (from 0).
         """
-        state = QuestionState.VOID if outcome.value is None else QuestionState.RESOLVED
+        return self.add_outcomes([outcome]) == 1
+
+    def add_outcomes(self, outcomes: Iterable[Outcome]) -> int:
+        """`add_outcome` of several in one transaction, all of them or none; returns how many were written."""
         with self.database.write() as connection:
-            history = _history(connection, outcome.question_id)
-            if history and history[-1].value == outcome.value:
-                return False
-            if outcome.revision != len(history):
-                raise StoreError(
-                    f"outcome of question {outcome.question_id} has revision {outcome.revision},"
-                    f" expected {len(history)}; read the history and append to it"
-                )
-            connection.execute(schema.outcomes.insert().values(codec.outcome_row(outcome)))
-            _set_state(connection, [outcome.question_id], state)
-            faults.at("outcome.inserted")
-        return True
+            return sum(_append(connection, outcome) for outcome in outcomes)
 
     def outcomes(self, ids: Iterable[str]) -> dict[str, Outcome]:
         """The latest revision by question id; questions without one are left out."""
@@ -130,6 +122,23 @@ def _history(connection: Connection, question_id: str) -> list[Outcome]:
     table = schema.outcomes
     query = select(table).where(table.c.question_id == question_id).order_by(table.c.revision)
     return [codec.outcome(row) for row in connection.execute(query).mappings()]
+
+
+def _append(connection: Connection, outcome: Outcome) -> bool:
+    history = _history(connection, outcome.question_id)
+    if history and history[-1].value == outcome.value:
+        return False
+    if outcome.revision != len(history):
+        raise StoreError(
+            f"outcome of question {outcome.question_id} has revision {outcome.revision},"
+            f" expected {len(history)}; read the history and append to it"
+        )
+    connection.execute(schema.outcomes.insert().values(codec.outcome_row(outcome)))
+    _set_state(
+        connection, [outcome.question_id], QuestionState.VOID if outcome.value is None else QuestionState.RESOLVED
+    )
+    faults.at("outcome.inserted")
+    return True
 
 
 def _set_state(connection: Connection, ids: list[str], state: QuestionState) -> None:
