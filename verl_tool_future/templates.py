@@ -8,6 +8,7 @@ template rewrites earlier turns.
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from futureworld.agents.base import Feedback
@@ -18,6 +19,8 @@ from futureworld.records import Message, content_id
 STAND_IN = "a stand-in for what was sampled"
 QUESTION = "a stand-in for what was asked"
 THINKING = ("<think>", "</think>")
+REMEMBERED = 4096
+"""Renderings kept: the rollouts of a group share their prompt, and most of what they find."""
 
 
 class TemplateRenderer:
@@ -45,9 +48,24 @@ class TemplateRenderer:
         self._header = self._opened_by()
         self._thinking = _left_open(self._header)
         self._tool_role = self._renders_tool_role()
+        self._opening = lru_cache(REMEMBERED)(self._opening_ids)
+        self._between = lru_cache(REMEMBERED)(self._between_ids)
 
     def prompt_ids(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
         """The opening, rendered once, up to and including the header of the first policy turn."""
+        return self._opening(tuple(messages), json.dumps([*tools]))
+
+    def feedback_ids(self, feedback: Sequence[Feedback], last_id: int | None) -> tuple[int, ...]:
+        """What stands between a policy turn that ended with `last_id` and the policy's next turn.
+
+        A closing token that the policy sampled itself is not repeated; one that it did not
+        reach (`last_id` is no stop token) is added, since the template writes it.
+        """
+        ids = self._between(tuple(feedback))
+        return ids[1:] if last_id in self.stop_ids and ids[:1] and ids[0] in self.stop_ids else ids
+
+    def _opening_ids(self, messages: tuple[Message, ...], described: str) -> tuple[int, ...]:
+        tools = json.loads(described)
         turns = [{"role": message.role, "content": message.text} for message in messages]
         plain = self._render(turns, None, header=True)
         if not tools:
@@ -57,20 +75,14 @@ class TemplateRenderer:
             with_tools = self._render(_with_protocol(turns, text_protocol(tools)), None, header=True)
         return self._encode(with_tools)
 
-    def feedback_ids(self, feedback: Sequence[Feedback], last_id: int | None) -> tuple[int, ...]:
-        """What stands between a policy turn that ended with `last_id` and the policy's next turn.
-
-        A closing token that the policy sampled itself is not repeated; one that it did not
-        reach (`last_id` is no stop token) is added, since the template writes it.
-        """
+    def _between_ids(self, feedback: tuple[Feedback, ...]) -> tuple[int, ...]:
         text = self._after_stand_in(self._turns(feedback))
         if not text.startswith(self._closing):
             raise PolicyError(
                 f"chat template of {self._tokenizer.name_or_path!r} does not extend a finished turn:"
                 f" it closes with {self._closing!r}, but with feedback {text[:80]!r} follows; use another template"
             )
-        ids = self._encode(text)
-        return ids[1:] if last_id in self.stop_ids and ids[:1] and ids[0] in self.stop_ids else ids
+        return self._encode(text)
 
     def text(self, ids: Sequence[int]) -> str:
         """A policy turn as text, special tokens kept, without the stop token that ended it.
