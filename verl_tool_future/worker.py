@@ -97,9 +97,13 @@ class ActorWorker(ActorRolloutRefWorker):
 
 
 class CpuRecordingWorker(RecordingWorker):
-    """Starts gloo itself: verl would ask for the backends `cpu:gloo,cpu:gloo`, which torch refuses."""
+    """Starts gloo itself: verl would ask for the backends `cpu:gloo,cpu:gloo`, which torch refuses.
+
+    Uses every core: the engine waits while the trainer works.
+    """
 
     def __init__(self, config: Any) -> None:
+        torch.set_num_threads(len(os.sched_getaffinity(0)))
         if not dist.is_initialized():
             dist.init_process_group(
                 "gloo",
