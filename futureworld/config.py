@@ -72,7 +72,7 @@ class ScheduleConfig(Section):
 
 
 class QuestionsConfig(Section):
-    per_day: int = Field(default=192, ge=1, le=20000)
+    per_day: int = Field(default=256, ge=1, le=20000)
     """Questions asked a day, after filters and resampling."""
     thresholds: int = Field(default=2, ge=1, le=8)
     """At most this many thresholds for one target and day."""
@@ -121,7 +121,7 @@ class RewardConfig(Section):
 
 
 class UpdateConfig(Section):
-    learning_rate: float = Field(default=4e-4, gt=0)
+    learning_rate: float = Field(default=2e-4, gt=0)
     warmup_days: int = Field(default=3, ge=0)
     """Updates over which the learning rate rises linearly."""
     mini_batches: int = Field(default=8, ge=1)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from proof import page
 from proof.ledger import Ledger
@@ -51,10 +51,10 @@ def measure(ledger: Ledger, parts: Mapping[str, Part], options: argparse.Namespa
     """Measure every missing row of the chosen parts; returns what was asked for and not found."""
     failed: list[str] = []
     for name in options.parts or NAMES:
-        if options.again:
-            ledger.forget(name)
         tasks = [task for task in parts[name].tasks(options.short) if not options.only or options.only in task.key]
         for task in tasks:
+            if options.again:
+                ledger.forget(name, task.key)
             if task.key not in ledger.rows(name):
                 one(ledger, name, task, work)
             checks = ledger.rows(name)[task.key].get("checks", {})
@@ -69,8 +69,19 @@ def one(ledger: Ledger, name: str, task: Task, work: Path) -> None:
     began = time.monotonic()
     row = task.work(folder)
     seconds = time.monotonic() - began
-    ledger.add(name, task.key, row | {"seconds": round(seconds, 1)})
+    ledger.add(name, task.key, anywhere(row, work) | {"seconds": round(seconds, 1)})
     print(f"{name}: {task.key} done ({seconds:.0f} s)", flush=True)
+
+
+def anywhere(value: Any, work: Path) -> Any:
+    """`value` without this machine's paths: the working folder is WORK, the project's root is dropped."""
+    if isinstance(value, str):
+        return value.replace(str(work), "WORK").replace(f"{ROOT}/", "")
+    if isinstance(value, dict):
+        return {anywhere(key, work): anywhere(item, work) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [anywhere(item, work) for item in value]
+    return value
 
 
 def listing(ledger: Ledger, parts: Mapping[str, Part]) -> None:
@@ -85,7 +96,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("parts", nargs="*", metavar="PART", choices=[*NAMES, []], help=", ".join(NAMES))
     parser.add_argument("--only", metavar="TEXT", help="only measurements whose name holds TEXT")
     parser.add_argument("--short", action="store_true", help="the short form, kept apart")
-    parser.add_argument("--again", action="store_true", help="forget the rows of the chosen parts first")
+    parser.add_argument("--again", action="store_true", help="measure the chosen rows anew")
     parser.add_argument("--list", action="store_true", help="what is measured already")
     parser.add_argument("--page", action="store_true", help="only write the page again")
     parser.add_argument("--work", type=Path, help="where runs and other working files are kept")

@@ -45,9 +45,9 @@ class Ledger:
             tree["machines"][name] = here
             tree["parts"].setdefault(part, {})[key] = row | {"machine": name}
 
-    def forget(self, part: str) -> None:
+    def forget(self, part: str, key: str) -> None:
         with self._changing() as tree:
-            tree["parts"].pop(part, None)
+            tree["parts"].get(part, {}).pop(key, None)
 
     def _tree(self) -> dict[str, Any]:
         if not self.path.exists():

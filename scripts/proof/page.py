@@ -33,13 +33,16 @@ def write(ledger: Ledger, parts: Mapping[str, Part], page: Path) -> None:
 
 
 def verdicts(rows: Rows) -> str:
-    """What was asked for and whether it was found, by row."""
+    """What was asked for, in how many of the measurements it was found, and in which it was not."""
+    asked: dict[str, dict[str, bool]] = {}
+    for key, row in rows.items():
+        for wanted, holds in row.get("checks", {}).items():
+            asked.setdefault(wanted, {})[key] = holds
     lines = [
-        (key, wanted, "yes" if holds else "**no**")
-        for key, row in rows.items()
-        for wanted, holds in row.get("checks", {}).items()
+        (wanted, f"{sum(found.values())} of {len(found)}", "; ".join(key for key, holds in found.items() if not holds))
+        for wanted, found in asked.items()
     ]
-    return table(("measurement", "asked for", "found"), lines) if lines else ""
+    return table(("asked for", "found", "not found in"), lines) if lines else ""
 
 
 def machines(found: Mapping[str, Any]) -> str:
