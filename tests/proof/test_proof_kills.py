@@ -78,7 +78,7 @@ def test_a_start_says_where_the_run_stands(tmp_path: Path) -> None:
         assert standing(run) is None
         with pytest.raises(RuntimeError, match="killed"):
             play(run, clock, learner)
-        assert standing(run) == "resolve of 2026-05-05 with 5 of 12 outcomes stored"
+        assert standing(run) == "resolve of 2026-05-05 with 12 of 12 outcomes stored"  # they are stored together
         play(run, clock, learner)
         assert standing(run) == "evaluation with no question stored"
 
