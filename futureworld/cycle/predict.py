@@ -44,18 +44,30 @@ class Slot:
 
 
 def predict(run: Run, day: date, engine: Engine) -> Summary:
-    """Roll out the questions of `day` with the newest checkpoint."""
+    """Roll out the questions of `day` with the newest checkpoint, or with the one that began to."""
     check_training(run.config)
     questions = run.store.question_set(train_set(day))
     if questions is None:
         raise RunError(f"day {day} was not asked yet; run `futureworld ask --run {run.folder} --day {day}` first")
 
     def work() -> Summary:
-        checkpoint = run.newest_checkpoint()
+        checkpoint = answering(run, questions)
         counts = answer(run, questions, engine, checkpoint, Purpose.TRAIN, run.config.rollout.n, f"predict {day}")
         return {"rollouts": sum(counts.values()), "policy_version": checkpoint.version, "status": dict(counts)}
 
     return run.stage("predict", day.isoformat(), work)
+
+
+def answering(run: Run, questions: Sequence[Question]) -> Checkpoint:
+    """The newest checkpoint, unless an earlier one has answered some of `questions`: a group has one policy.
+
+    So it is where predict was killed and an update came before it was run again.
+    """
+    ids = [question.id for question in questions]
+    begun = {f.policy_version for f in run.store.forecasts(purpose=Purpose.TRAIN, agent=run.agent, question_ids=ids)}
+    if not begun:
+        return run.newest_checkpoint()
+    return next(checkpoint for checkpoint in run.store.checkpoints() if checkpoint.version == min(begun))
 
 
 def serve(run: Run, engine: Engine, checkpoint: Checkpoint) -> Policy:
@@ -145,12 +157,13 @@ class _Rollouts:
         self.run, self.policy, self.purpose, self.tools, self.title = run, policy, purpose, tools, title
         self.finished: asyncio.Queue[Finished | None] = asyncio.Queue()
         self.attempts: dict[str, int] = {}
+        self.writer: asyncio.Task[None] | None = None
 
     async def all(self, slots: Sequence[Slot]) -> None:
         self.attempts = self.run.store.attempts([slot.id for slot in slots])
         gate = asyncio.Semaphore(self.run.config.rollout.concurrency)
         with self.run.reporter.bar(self.title, len(slots)) as bar:
-            writer = asyncio.create_task(self._write(bar))
+            self.writer = asyncio.create_task(self._write(bar))
             try:
                 async with asyncio.TaskGroup() as group:
                     for slot in slots:
@@ -160,10 +173,12 @@ class _Rollouts:
             finally:
                 # What finished before a failure is kept: it may already have been paid for.
                 await self.finished.put(None)
-                await writer
+                await self.writer
 
     async def _one(self, slot: Slot, gate: asyncio.Semaphore) -> None:
         async with gate:
+            if self.writer is not None and self.writer.done():  # nobody would keep what is made from here on
+                self.writer.result()
             for attempt in range(self.attempts.get(slot.id, 0), ATTEMPTS):
                 trajectory, forecast = await self._try(slot, attempt)
                 if not forecast.status.is_failure or attempt == ATTEMPTS - 1:
