@@ -12,6 +12,7 @@ import argparse
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +21,7 @@ from proof import page
 from proof.ledger import Ledger
 from proof.parts import Part, Task
 
-from futureworld.errors import FutureWorldError
+from futureworld.errors import FutureWorldError, RunError
 
 NAMES = ("learning", "controls", "long", "kills", "speed", "leaks")
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,34 +33,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
     work = options.work or ROOT / "runs" / ("proof-short" if options.short else "proof")
     out = options.out or (work / "proof.json" if options.short else ROOT / "docs" / "proof.json")
     try:
+        if out.suffix != ".json":
+            raise RunError(f"--out {out}: the rows are a .json file; the page stands beside it")
         ledger = Ledger(out)
         if options.list:
             listing(ledger, parts)
             return 0
-        failed = [] if options.page else measure(ledger, parts, options, work)
+        outcome = Outcome() if options.page else measure(ledger, parts, options, work)
         page.write(ledger, parts, out.with_suffix(".md"))
-    except FutureWorldError as error:
+    except (FutureWorldError, OSError) as error:
         print(f"prove: {error}", file=sys.stderr)
         return 2
-    for line in failed:
+    for line in outcome.not_found:
         print(f"NOT FOUND  {line}")
+    for line in outcome.not_measured:
+        print(f"NOT MEASURED  {line}", file=sys.stderr)
     print(f"rows  {out}\npage  {out.with_suffix('.md')}")
-    return 1 if failed else 0
+    return 2 if outcome.not_measured else 1 if outcome.not_found else 0
 
 
-def measure(ledger: Ledger, parts: Mapping[str, Part], options: argparse.Namespace, work: Path) -> list[str]:
-    """Measure every missing row of the chosen parts; returns what was asked for and not found."""
-    failed: list[str] = []
-    for name in options.parts or NAMES:
-        tasks = [task for task in parts[name].tasks(options.short) if not options.only or options.only in task.key]
-        for task in tasks:
-            if options.again:
-                ledger.forget(name, task.key)
-            if task.key not in ledger.rows(name):
+@dataclass(slots=True)
+class Outcome:
+    """What was asked for and not found, and what could not be measured, a line each."""
+
+    not_found: list[str] = field(default_factory=list)
+    not_measured: list[str] = field(default_factory=list)
+
+
+def measure(ledger: Ledger, parts: Mapping[str, Part], options: argparse.Namespace, work: Path) -> Outcome:
+    """Measure every missing row of the chosen parts. One that cannot be measured does not stop the others."""
+    found = Outcome()
+    tasks = [(name, task) for name in options.parts or NAMES for task in parts[name].tasks(options.short)]
+    chosen = [(name, task) for name, task in tasks if not options.only or options.only in task.key]
+    if not chosen:
+        names = "; ".join(task.key for _, task in tasks)
+        raise RunError(f"no measurement has {options.only!r} in its name; they are: {names}")
+    for name, task in chosen:
+        if options.again:
+            ledger.forget(name, task.key)
+        if task.key not in ledger.rows(name):
+            try:
                 one(ledger, name, task, work)
-            checks = ledger.rows(name)[task.key].get("checks", {})
-            failed += [f"{name}, {task.key}: {wanted}" for wanted, holds in checks.items() if not holds]
-    return failed
+            except FutureWorldError as error:
+                found.not_measured.append(f"{name}, {task.key}: {error}")
+                continue
+        checks = ledger.rows(name)[task.key].get("checks", {})
+        found.not_found += [f"{name}, {task.key}: {wanted}" for wanted, holds in checks.items() if not holds]
+    return found
 
 
 def one(ledger: Ledger, name: str, task: Task, work: Path) -> None:
@@ -96,7 +116,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("parts", nargs="*", metavar="PART", choices=[*NAMES, []], help=", ".join(NAMES))
     parser.add_argument("--only", metavar="TEXT", help="only measurements whose name holds TEXT")
     parser.add_argument("--short", action="store_true", help="the short form, kept apart")
-    parser.add_argument("--again", action="store_true", help="measure the chosen rows anew")
+    parser.add_argument("--again", action="store_true", help="make the chosen rows anew, from the runs that are there")
     parser.add_argument("--list", action="store_true", help="what is measured already")
     parser.add_argument("--page", action="store_true", help="only write the page again")
     parser.add_argument("--work", type=Path, help="where runs and other working files are kept")

@@ -67,6 +67,11 @@ class TrainerHandle:
                     f"a trainer process died ({type(cause).__name__}: {_said(cause)}); see logs/ray in the run folder;"
                     " run again, the update starts from its base"
                 ) from error
+            if type(cause).__name__ == "OutOfMemoryError":  # of Ray, which says a page about its own settings
+                raise UpdateError(
+                    "the machine's memory ran out and Ray ended a worker of the trainer; leave the run more of it,"
+                    " and run again, the update starts from its base"
+                ) from error
             lines = str(cause).strip().splitlines() or ["no message"]
             raise UpdateError(
                 f"the update failed in the trainer: {type(cause).__name__}: {lines[-1]}; see logs/ray in the run folder"

@@ -27,7 +27,8 @@ complain() {
 # begin JOB RUN [DAY]: from here on everything goes to RUN/logs/daily/JOB-DAY.log, and the run is this job's.
 begin() {
   job="$1" run="$2" day="${3:-$(TZ="${ZONE:-Asia/Shanghai}" date +%F)}"
-  [[ "$day" =~ ^[0-9]{4}-[0-9]{2}-[0-9]{2}$ ]] || { echo "$job: day '$day' is not of the form 2026-05-04" >&2; exit 64; }
+  [[ "$day" =~ ^[0-9]{4}-[0-9]{2}-[0-9]{2}$ ]] && date -d "$day" >/dev/null 2>&1 || { echo "$job: day '$day' is not of the form 2026-05-04" >&2; exit 64; }
+  [[ "${TRIES:-3}" =~ ^[1-9][0-9]*$ ]] || { echo "$job: TRIES '$TRIES' is not a number above 0" >&2; exit 64; }
   mkdir -p "$run/logs/daily"
   log="$run/logs/daily/$job-$day.log"
   exec 3>&2 >>"$log" 2>&1

@@ -9,6 +9,7 @@ set -euo pipefail
 source "$(dirname "$0")/common.sh"
 [ $# -ge 1 ] && [ $# -le 2 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 64; }
 
+[ -e "$1/config.yaml" ] || { echo "learn: $1 is no run folder; ask.sh makes it" >&2; exit 64; }
 begin learn "$1" "${2:-}"
 stage resolve
 stage update

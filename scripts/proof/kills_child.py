@@ -38,6 +38,7 @@ from futureworld.agents.base import Conversation, Feedback, Policy, Sampling, Tu
 from futureworld.agents.scripted import ScriptedConversation, ScriptedEngine, ScriptedPolicy, search_then
 from futureworld.clock import FakeClock
 from futureworld.config import Config, load
+from futureworld.cycle import resolve as resolving
 from futureworld.cycle.day import do_day
 from futureworld.cycle.replay import replay, workers
 from futureworld.cycle.run import open_run
@@ -50,6 +51,7 @@ from verl_tool_future.advantages import group_advantages
 from verl_tool_future.learner import VerlLearner
 from verl_tool_future.transfer import Row
 
+resolving.TOGETHER = 5  # so that a day's twelve outcomes are stored in parts, and a kill can fall between them
 WEIGHTS = "model.safetensors"
 BUCKETS = 64
 SINCE = "2026-01-01"

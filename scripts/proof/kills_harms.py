@@ -47,7 +47,7 @@ def full_disk(folder: Path) -> Row:
             first = lab.play(name)
             subprocess.run(["mount", "-o", "remount,size=64m", str(lab.run_folder(name))], check=True)
             said.append(f"{size} kB of {needed // 1024}: {first.last_line}")
-            checks.append(went_on(lab, name, first, reference) | {"the message names the path": "/runs/" in said[-1]})
+            checks.append(went_on(lab, name, first, reference) | names_path(lab, name, first))
     return {
         "what": f"a file system of {len(SHARES)} sizes below the run's own",
         "said": said,
@@ -77,7 +77,7 @@ def full_file(folder: Path) -> Row:
         name = f"share-{share}"
         first = lab.play(name, file_limit=int(store * share))
         said.append(f"{int(store * share) // 1024} kB: {first.last_line}")
-        checks.append(went_on(lab, name, first, reference) | {"the message names the path": "/runs/" in said[-1]})
+        checks.append(went_on(lab, name, first, reference) | names_path(lab, name, first))
     return {"what": f"a limit of {len(SHARES)} sizes on every file", "said": said, "checks": together(checks)}
 
 
@@ -102,7 +102,7 @@ def two_jobs(folder: Path) -> Row:
 def clock_back(folder: Path) -> Row:
     """Killed on the third day; a day's job by clocks that show earlier moments; then the run goes on."""
     lab, reference = begin(folder)
-    lab.play("run", fault="predict.finished:3")
+    killed = lab.play("run", fault="predict.finished:3")
     before = lab.find("run")
     days, schedule = lab.config.asked_days(), lab.config.schedule.schedule()
     clocks = [schedule.asked_at(day) - timedelta(minutes=1) for day in days]
@@ -110,6 +110,7 @@ def clock_back(folder: Path) -> Row:
     unchanged = before.differences(lab.find("run")) == 0
     second = lab.play("run")
     checks = {
+        "the run was killed on its third day": killed.code == -signal.SIGKILL,
         "no job fails": all(job.code == 0 for job in jobs),
         "nothing is asked, answered or resolved by an earlier clock": unchanged,
         "a rerun completes": second.code == 0,
@@ -164,6 +165,10 @@ def went_on(lab: Lab, name: str, first: Ended, reference: Found) -> dict[str, bo
         "the end is that of the undisturbed run": after.differences(reference) == 0,
         "no process is left over": first.left_over + second.left_over == 0,
     }
+
+
+def names_path(lab: Lab, name: str, first: Ended) -> dict[str, bool]:
+    return {"the message names the path": str(lab.run_folder(name)) in first.last_line}
 
 
 def together(checks: Sequence[dict[str, bool]]) -> dict[str, bool]:

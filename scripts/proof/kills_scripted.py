@@ -159,8 +159,8 @@ def says(second: Ended, killed: Ended, place: Place) -> str | None:
 
 
 def section(rows: Rows) -> str:
-    head = ("killed in", "kills", "died", "lost", "doubled", "wrong", "left over")
-    keys = ("kills", *COUNTED)
+    head = ("killed in", "kills", "at moments", "died", "lost", "doubled", "wrong", "left over")
+    keys = ("kills", "passages", *COUNTED)
     lines = [(row["place"], *(str(row[key]) for key in keys)) for row in rows.values()]
     total = [str(sum(row[key] for row in rows.values())) for key in keys]
     return table(head, [*lines, ("all", *total)])

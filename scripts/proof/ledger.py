@@ -53,8 +53,11 @@ class Ledger:
         if not self.path.exists():
             return {"machines": {}, "parts": {}}
         try:
-            return json.loads(self.path.read_text())
-        except ValueError as error:
+            tree = json.loads(self.path.read_text())
+            if not {"machines", "parts"} <= set(tree):
+                raise ValueError("it holds no rows of a proof")
+            return tree
+        except (ValueError, TypeError) as error:
             raise RunError(
                 f"{self.path} cannot be read ({error}); restore it, or name another file with --out"
             ) from None

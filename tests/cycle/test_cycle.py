@@ -15,7 +15,7 @@ from futureworld.agents.base import Sampling
 from futureworld.agents.scripted import ScriptedEngine, ScriptedPolicy, search_then
 from futureworld.config import load
 from futureworld.cycle.ask import ask, train_set
-from futureworld.cycle.controls import permuted, shuffled
+from futureworld.cycle.controls import FEW, permuted, shuffled
 from futureworld.cycle.day import Workers, do, do_day, moments, update_next
 from futureworld.cycle.predict import answer, predict
 from futureworld.cycle.resolve import resolve
@@ -227,15 +227,17 @@ def test_d3_a_group_of_one_is_dropped_and_counted(tmp_path: Path) -> None:
 
 
 def test_permuted_outcomes_keep_each_domain_and_the_store(tmp_path: Path) -> None:
-    config = small_config(tmp_path, "days=1", "questions.per_day=60", "control=permuted-outcomes")
+    config = small_config(tmp_path, "days=1", "questions.per_day=120", "control=permuted-outcomes")
     with opened(tmp_path, config) as (run, clock, learner):
         play(run, clock, learner, answer=lambda _: 1.0)
         questions = {q.id: q for q in run.store.question_set(train_set(DAY)) or ()}
         true = {name: o.value for name, o in run.store.outcomes(questions).items() if o.value is not None}
         joined = {m.trajectory.question_id: 1.0 + m.reward for m in learner.batches[0].members}
         assert joined != true
-        for domain in {q.domain for q in questions.values()}:
-            names = [name for name in true if questions[name].domain == domain]
+        sizes = Counter(questions[name].domain for name in true)
+        assert min(sizes.values()) < FEW <= max(sizes.values())
+        for domains in [{domain} for domain in sizes if sizes[domain] >= FEW] + [{d for d in sizes if sizes[d] < FEW}]:
+            names = [name for name in true if questions[name].domain in domains]
             assert sorted(true[name] for name in names) == sorted(joined[name] for name in names)
         assert permuted(true, questions, seed=0) == permuted(true, questions, seed=0)
 

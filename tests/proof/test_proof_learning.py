@@ -162,7 +162,7 @@ def test_skill_is_asked_for_after_eight_and_after_thirty_two_days():
             "below": {"mean": {"persistence": {"difference": [0.02, low, 0.03]}}},
         }
 
-    found = learning.checks({"8": at(0.3, 0.49, 0.1), "32": at(0.61, 0.8, -0.001)})
+    found = learning.checks({"8": at(0.3, 0.49, 0.1), "32": at(0.61, 0.8, -0.001)}, 32)
     assert list(found.values()) == [False, True, True, True, False]
     assert next(iter(found)) == "skill of the mean of four at least 0.5 after 8 days"
 

@@ -59,7 +59,7 @@ def test_a_row_is_measured_once(stones: Stones, tmp_path: Path) -> None:
 def test_what_was_measured_before_an_error_stays(stones: Stones, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     stones.broken = True
     assert run(tmp_path) == 2
-    assert "the scale is broken; mend it" in capsys.readouterr().err
+    assert "NOT MEASURED  stones, stone 2: the scale is broken; mend it" in capsys.readouterr().err
     stones.broken = False
     assert run(tmp_path) == 0
     assert stones.weighed == ["stone 1", "stone 2"]
@@ -91,7 +91,17 @@ def test_no_path_of_the_machine_is_kept(stones: Stones, tmp_path: Path) -> None:
     }
 
 
-def test_a_damaged_ledger_is_refused_by_name(stones: Stones, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    (tmp_path / "proof.json").write_text("{")
+@pytest.mark.parametrize("text", ["{", "[]", "{}", "3"])
+def test_a_damaged_ledger_is_refused_by_name(
+    stones: Stones, tmp_path: Path, capsys: pytest.CaptureFixture, text: str
+) -> None:
+    (tmp_path / "proof.json").write_text(text)
     assert run(tmp_path) == 2
     assert "proof.json cannot be read" in capsys.readouterr().err
+
+
+def test_wrong_words_are_refused(stones: Stones, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert run(tmp_path, "--only", "wood") == 2
+    assert "no measurement has 'wood' in its name; they are: stone 1; stone 2" in capsys.readouterr().err
+    assert prove.main(["--out", str(tmp_path / "page.md")]) == 2
+    assert "the rows are a .json file" in capsys.readouterr().err
