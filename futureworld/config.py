@@ -128,7 +128,7 @@ class UpdateConfig(Section):
     """Optimiser steps in one update."""
     epochs: int = Field(default=1, ge=1)
     clip: float = Field(default=0.5, gt=0, lt=1)
-    """PPO clip range. A batch is a day old and the last update moved the policy already: 0.2 would end most steps."""
+    """PPO clip range. A batch is a day old and the last update moved the policy already: 0.2 stops much of a step."""
     kl: float = Field(default=0.0, ge=0)
     """Weight of a KL loss that holds the policy near version 0; 0 leaves the reference model out."""
     grad_norm: float = Field(default=0.5, gt=0)
