@@ -90,8 +90,9 @@ def rivals_table(rows: Rows) -> str:
 def domain_words(rows: Rows) -> str:
     return (
         f"Means over all runs measured ({len(rows)}); single runs stand in `proof.json`. *Best habit* is the habit"
-        " with the lowest Brier score on the run's training questions of the domain, the one that outcomes could teach; beside it what"
-        " it scores on the held-out questions. *Contrast*: its share among the domain's answers minus its share in"
+        " with the lowest Brier score on the run's training questions of the domain, the one that outcomes could"
+        " teach; beside it what it scores on the held-out questions. *Contrast*: its share among the domain's answers"
+        " minus its share in"
         " domains where another habit is best."
     )
 
