@@ -51,7 +51,6 @@ from verl_tool_future.advantages import group_advantages
 from verl_tool_future.learner import VerlLearner
 from verl_tool_future.transfer import Row
 
-resolving.TOGETHER = 5  # so that a day's twelve outcomes are stored in parts, and a kill can fall between them
 WEIGHTS = "model.safetensors"
 BUCKETS = 64
 SINCE = "2026-01-01"
@@ -276,6 +275,7 @@ def child(job: Job) -> None:
 
 def serve() -> None:
     torch.set_num_threads(1)
+    resolving.TOGETHER = 5  # so that a day's twelve outcomes are stored in parts, and a kill can fall between them
     for name in ("torch._dynamo", "bm25s", "pyarrow.parquet", "sklearn.linear_model", "scipy.stats"):
         import_module(name)  # what a run imports when it first needs it
     for line in sys.stdin:
