@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 
 from futureworld import faults
+from futureworld.cycle.ask import train_set
 from futureworld.cycle.run import Run, Summary
 from futureworld.errors import RunError
 from futureworld.records import Outcome, Question, QuestionState
@@ -26,11 +27,23 @@ def resolve(run: Run, day: date) -> Summary:
 
     def work() -> Summary:
         now = run.schedule.resolves_at(day - timedelta(days=1))
-        due = run.store.pending(now, "train/")
+        due = [*run.store.pending(now, "train/"), *answered(run, day, now)]
         counts, reasons = resolve_questions(run, due, now)
         return {"due": len(due), **counts, "reasons": reasons}
 
     return run.stage("resolve", day.isoformat(), work)
+
+
+def answered(run: Run, day: date, now: datetime) -> list[Question]:
+    """Questions whose outcome was stored at this very moment, by a start that was killed before the ledger.
+
+    Read again they change nothing in the store, and the day's summary counts them.
+    """
+    since = day - timedelta(days=1 + run.config.schedule.retry_days)
+    sets = [run.store.question_set(train_set(asked)) or () for asked in run.days if since <= asked < day]
+    asked = [question for questions in sets for question in questions]
+    outcomes = run.store.outcomes([question.id for question in asked])
+    return [q for q in asked if q.id in outcomes and outcomes[q.id].observed_at == now]
 
 
 def resolve_questions(run: Run, due: list[Question], now: datetime) -> tuple[dict[str, int], dict[str, int]]:

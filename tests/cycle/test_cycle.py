@@ -396,3 +396,14 @@ def test_an_update_before_predict_is_refused_and_not_taken_for_an_empty_day(tmp_
         with pytest.raises(RunError, match=r"stage predict of 2026-05-04 was not done yet"):
             update_next(run, DAY + timedelta(days=1), workers)
         assert run.store.finished("update", "2026-05-05") is None
+
+
+def test_a_day_resolved_in_two_starts_is_summed_up_whole(tmp_path: Path) -> None:
+    with opened(tmp_path, small_config(tmp_path)) as (run, clock, learner):
+        faults.arm("resolve.stored", RuntimeError("killed"))
+        with pytest.raises(RuntimeError, match="killed"):
+            play(run, clock, learner)
+        done = resolve(run, DAY + timedelta(days=1))
+        assert (done["due"], done["resolved"]) == (12, 12)
+        asked = [question.id for question in run.store.question_set(train_set(DAY)) or ()]
+        assert [len(run.store.outcome_history(name)) for name in asked] == [1] * 12
