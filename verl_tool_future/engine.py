@@ -177,6 +177,7 @@ def decided(config: Config, model: Path) -> dict[str, Any]:
         f"{rollout}.prompt_length": config.rollout.max_tokens,
         f"{rollout}.response_length": config.rollout.max_tokens,
         f"{rollout}.logprobs_mode": "processed_logprobs",
+        f"{rollout}.router_config_path": None,  # requests are balanced in this process
     }
 
 

@@ -1,60 +1,52 @@
-"""verl's standalone inference servers and the balancer before them, as one thing to start, ask and end."""
+"""verl's standalone inference servers and the client before them, as one thing to start, ask and end."""
 
 import asyncio
 import logging
 import time
 import urllib.error
 import urllib.request
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from verl_tool_future.client import Client
 
 HEALTH_SECONDS = 5.0
 SLOT_SECONDS = 30.0
 
 
 class Servers:
-    """The replicas that a composed verl configuration asks for.
-
-    The balancer is made first, so that its slow import runs beside the servers' start, and stays
-    while dead replicas are replaced. Methods raise Ray's errors.
-    """
+    """The replicas that a composed verl configuration asks for. Methods raise Ray's errors."""
 
     def __init__(self, verl_config: Any) -> None:
         self._verl_config = verl_config
         self._config = verl_config.actor_rollout_ref.rollout
-        self._make_balancer()
         self._replicas: list[Any] = []
         self._next_rank = 0
 
     def start(self) -> None:
-        """Start the replicas and register them; returns when a first request was answered."""
-        import ray
-
+        """Start the replicas; returns when a first request was answered."""
         asyncio.run(self._launch())
-        servers = {replica.server_address: replica.server_handle for replica in self._replicas}
-        ray.get(self._balancer.add_servers.remote(servers))
         asyncio.run(self._warm_up())
 
     def restart(self) -> None:
-        """Replace the replicas, dead or not, and a balancer that died."""
-        import ray
-        from ray.exceptions import RayActorError
-
-        self.end_replicas()
-        try:
-            ray.get(self._balancer.get_total_inflight.remote())
-        except RayActorError:
-            self._make_balancer()
+        """Replace the replicas, dead or not."""
+        self.end()
         self.start()
 
-    def client(self) -> Any:
-        """verl's LLMServerClient: `generate(request_id, prompt_ids=, sampling_params=)`."""
-        return self._manager.get_client()
+    def client(self) -> "Client":
+        from verl_tool_future.client import Client
+
+        return Client(self.handles())
+
+    def handles(self) -> dict[str, Any]:
+        """The actor of each server, by its address."""
+        return {replica.server_address: replica.server_handle for replica in self._replicas}
 
     def call(self, method: str, *args: Any, **kwargs: Any) -> None:
         """Call `method` of every server's actor and wait for all."""
         import ray
 
-        ray.get([getattr(replica.server_handle, method).remote(*args, **kwargs) for replica in self._replicas])
+        ray.get([getattr(handle, method).remote(*args, **kwargs) for handle in self.handles().values()])
 
     def abort_requests(self) -> None:
         """End every running request as aborted; later ones wait for `admit_requests`."""
@@ -67,40 +59,31 @@ class Servers:
         """Whether every server answers at its health address."""
         return bool(self._replicas) and all(_answers(replica.server_address) for replica in self._replicas)
 
-    def end_replicas(self) -> None:
+    def end(self) -> None:
         """Kill the replicas, those half started too, and give their slots back."""
         import ray
 
         replicas, self._replicas = self._replicas, []
-        self._balancer.remove_servers.remote([replica.server_address for replica in replicas])
         for replica in replicas:
             for handle in [*replica.servers, *replica.workers]:
                 _kill(handle)
             for group in (replica.resource_pool and replica.resource_pool.pgs) or []:
                 ray.util.remove_placement_group(group)
 
-    def end(self) -> None:
-        self.end_replicas()
-        _kill(self._balancer)
-
-    def _make_balancer(self) -> None:
-        from verl.workers.rollout.llm_server import LLMServerManager
-
-        self._manager: Any = LLMServerManager.create_empty(config=self._verl_config)
-        self._balancer: Any = self._manager.global_load_balancer
-        self._balancer.get_total_inflight.remote()  # its first call imports vLLM; nobody waits for it here
-
     async def _launch(self) -> None:
+        from verl.workers.rollout.replica import get_rollout_replica_class
+
         config = self._config
+        kind = get_rollout_replica_class(config.name)
         slots = config.nnodes * config.n_gpus_per_node
         _wait_for_slots(slots)
         of_one = config.tensor_model_parallel_size * config.data_parallel_size * config.pipeline_model_parallel_size
         for _ in range(slots // of_one):
             self._replicas.append(
-                self._manager.rollout_replica_class(
+                kind(
                     replica_rank=self._next_rank,
                     config=config,
-                    model_config=self._manager.model_config,
+                    model_config=self._verl_config.actor_rollout_ref.model,
                     gpus_per_node=config.n_gpus_per_node,
                 )
             )

@@ -7,6 +7,7 @@ that dies is restarted; the rollouts that died with it are missing ones, made wi
 
 import asyncio
 import contextlib
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ ATTEMPTS = 3
 
 RESTARTS = 2
 """Times that a dead engine is restarted while one set of rollouts is made."""
+
+BETWEEN_COMMITS = 19.0
+"""Time between two commits, in commits: writing takes a twentieth of the loop."""
 
 Finished = tuple[Trajectory, Forecast]
 
@@ -156,6 +160,7 @@ class _Rollouts:
     def __init__(self, run: Run, policy: Policy, purpose: Purpose, tools: Sequence[Tool], title: str) -> None:
         self.run, self.policy, self.purpose, self.tools, self.title = run, policy, purpose, tools, title
         self.finished: asyncio.Queue[Finished | None] = asyncio.Queue()
+        self.ended = asyncio.Event()
         self.attempts: dict[str, int] = {}
         self.writer: asyncio.Task[None] | None = None
 
@@ -172,6 +177,7 @@ class _Rollouts:
                 raise failures.exceptions[0] from None
             finally:
                 # What finished before a failure is kept: it may already have been paid for.
+                self.ended.set()
                 await self.finished.put(None)
                 await self.writer
 
@@ -209,18 +215,25 @@ class _Rollouts:
 
     async def _write(self, bar: Bar) -> None:
         """Commit what has finished, together; progress moves only after the commit."""
-        while (item := await self.finished.get()) is not None:
-            batch, last = [item], False
-            with contextlib.suppress(asyncio.QueueEmpty):
-                while True:
-                    more = self.finished.get_nowait()
-                    if more is None:
-                        last = True
-                        break
-                    batch.append(more)
+        last = False
+        while not last:
+            batch, last = await self._gathered()
+            began = time.monotonic()
             self.run.store.add_rollouts(batch)
             for _ in batch:
                 faults.at("predict.stored")
             bar.advance(len(batch))
-            if last:
-                return
+            # The loop stands still while a commit is made: more may finish before the next, unless all have ended.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.ended.wait(), BETWEEN_COMMITS * (time.monotonic() - began))
+
+    async def _gathered(self) -> tuple[list[Finished], bool]:
+        """What has finished since the last commit, at least one unless all have ended; and whether they have."""
+        batch: list[Finished] = []
+        item = await self.finished.get()
+        while item is not None:
+            batch.append(item)
+            if self.finished.empty():
+                return batch, False
+            item = self.finished.get_nowait()
+        return batch, True

@@ -38,6 +38,7 @@ from futureworld.agents.base import Conversation, Feedback, Policy, Sampling, Tu
 from futureworld.agents.scripted import ScriptedConversation, ScriptedEngine, ScriptedPolicy, search_then
 from futureworld.clock import FakeClock
 from futureworld.config import Config, load
+from futureworld.cycle import predict as predicting
 from futureworld.cycle import resolve as resolving
 from futureworld.cycle.day import do_day
 from futureworld.cycle.replay import replay, workers
@@ -275,7 +276,9 @@ def child(job: Job) -> None:
 
 def serve() -> None:
     torch.set_num_threads(1)
-    resolving.TOGETHER = 5  # so that a day's twelve outcomes are stored in parts, and a kill can fall between them
+    # Little is stored at once, so that a kill can fall between two commits of a small stage.
+    predicting.BETWEEN_COMMITS = 0.0
+    resolving.TOGETHER = 5
     for name in ("torch._dynamo", "bm25s", "pyarrow.parquet", "sklearn.linear_model", "scipy.stats"):
         import_module(name)  # what a run imports when it first needs it
     for line in sys.stdin:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from futureworld.cycle.run import Run, open_run
 from futureworld.policies import plugin, pocket_folder, policy_folder
 from proof.parts import Row
 
-REPEATS = 3
+DAYS = 4
+"""Days of one run whose questions are predicted; the first warms up."""
 CONFIGS: Mapping[str, Mapping[str, Any]] = {
     "pocket": {},
     "random": {
@@ -100,12 +102,14 @@ def predict_ratio(folder: Path, policy: str) -> Row:
     ours: list[float] = []
     plain: list[float] = []
     requests: list[Request] = []
-    with engine(config, folder) as watched:
-        for i in range(REPEATS + 1):  # the first pair warms up
-            ours.append(one_predict(folder / f"run{i}", config, watched))
+    shutil.rmtree(folder / "run", ignore_errors=True)
+    clock = FakeClock(config.schedule.schedule().asked_at(config.start))
+    with engine(config, folder) as watched, open_run(folder / "run", config, clock=clock) as run:
+        for day in run.days:  # the first warms up
+            clock.move_to(run.schedule.asked_at(day))
+            requests = watched.requests = []
+            ours.append(one_predict(run, day, watched))
             plain.append(replay_plain(watched, config.rollout.concurrency))
-            requests = list(watched.requests)
-            watched.requests.clear()
     ours, plain = ours[1:], plain[1:]
     ratio = statistics.median(ours) / statistics.median(plain)
     return {
@@ -122,16 +126,14 @@ def predict_ratio(folder: Path, policy: str) -> Row:
     }
 
 
-def one_predict(folder: Path, config: Config, watched: Watched) -> float:
-    """Tokens a second of one predict stage, its writes included, in a run of its own."""
-    shutil.rmtree(folder, ignore_errors=True)
-    with open_run(folder, config) as run:
-        collect(run, config.start)
-        ask(run, config.start)
-        watched.servers().call("clear_kv_cache")
-        began = time.monotonic()
-        predict(run, config.start, watched)
-        seconds = time.monotonic() - began
+def one_predict(run: Run, day: date, watched: Watched) -> float:
+    """Tokens a second of one day's predict stage, its writes included."""
+    collect(run, day)
+    ask(run, day)
+    watched.servers().call("clear_kv_cache")
+    began = time.monotonic()
+    predict(run, day, watched)
+    seconds = time.monotonic() - began
     return sum(request.tokens for request in watched.requests) / seconds
 
 
@@ -142,14 +144,14 @@ def replay_plain(watched: Watched, concurrency: int) -> float:
         turns[request.rollout].append(request)
     servers = watched.servers()
     servers.call("clear_kv_cache")
-    client = servers.client()
+    (server,) = servers.handles().values()
 
     async def one(rollout: str, gate: asyncio.Semaphore) -> int:
         tokens = 0
         async with gate:
-            for turn in turns[rollout]:
-                output = await client.generate(
-                    f"plain-{rollout}", prompt_ids=turn.prompt, sampling_params=dict(turn.parameters)
+            for i, turn in enumerate(turns[rollout]):
+                output = await server.generate.remote(
+                    request_id=f"plain-{rollout}-{i}", prompt_ids=turn.prompt, sampling_params=dict(turn.parameters)
                 )
                 tokens += len(output.token_ids)
         return tokens
@@ -225,7 +227,7 @@ def engine(config: Config, folder: Path) -> Iterator[Watched]:
 
 
 def configured(folder: Path, policy: str) -> Config:
-    keys = dict(CONFIGS[policy]) | {"tracking": "none"}
+    keys = dict(CONFIGS[policy]) | {"tracking": "none", "days": DAYS}
     if policy == "random":
         keys["policy"] = random_policy(folder / "random-policy")
     return load(None, [f"{key}={value}" for key, value in keys.items()])
