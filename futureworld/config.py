@@ -101,8 +101,8 @@ class RolloutConfig(Section):
     """How often an answer without a search is sent back."""
     search_results: int = Field(default=1, ge=1, le=20)
     """Hits a search shows."""
-    concurrency: int = Field(default=192, ge=1)
-    """Rollouts in flight."""
+    concurrency: int = Field(default=384, ge=1)
+    """Rollouts in flight: some more than the engine samples at once (256), so that it never waits for them."""
 
 
 class RewardConfig(Section):

@@ -105,7 +105,8 @@ def encode(trajectories: Sequence[Trajectory]) -> list[bytes]:
 
 def bodies_table(bodies: Iterable[bytes]) -> pa.Table:
     """The rows of `bodies` as one table, not decoded."""
-    return pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(body), SCHEMA) for body in bodies], SCHEMA)
+    batches = [pa.ipc.read_record_batch(pa.py_buffer(body), SCHEMA) for body in bodies]
+    return pa.Table.from_batches(batches, SCHEMA).combine_chunks()
 
 
 def from_table(table: pa.Table) -> Iterator[Trajectory]:

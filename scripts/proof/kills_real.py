@@ -27,7 +27,7 @@ TRAINED = DAILY * len(DAYS)
 EVALUATED = 20 * (2 + 1 + 2)
 """Held-out questions, and the answers of versions 0, 1 and 2 to each."""
 KILLED = -signal.SIGKILL
-SERVERS = ("VLLM::EngineCore", "VLLM::Worker", "vLLMHttpServer")
+SERVERS = ("VLLM::EngineCore", "vLLMHttpServer")
 """The processes of the engine."""
 LEARNED = 4
 """The life at whose start the first update is the next thing to do."""

@@ -75,7 +75,7 @@ def test_every_run_is_killed_at_every_place_and_each_process_of_the_engine_in_tu
     assert places[0] == places[1] == places[2]
     assert len(places[0]) == 9
     struck = [life.strike.process for i in range(kills_real.RUNS) for life in kills_real.lives(i) if life.strike]
-    assert all(struck.count(server) == 2 for server in kills_real.SERVERS)
+    assert all(struck.count(server) == 3 for server in kills_real.SERVERS)
     assert struck.count("UpdateActor.step") == struck.count("WorkerDict.actor_update_actor") == 3
     for life in kills_real.lives(0)[kills_real.LEARNED : kills_real.LEARNED + 6]:
         assert life.place is None or life.place.startswith("update.")
