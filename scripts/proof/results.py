@@ -179,6 +179,11 @@ def interval_of(held: HeldOut, statistic: Statistic, labels: list[str]) -> Figur
     return plain({"difference": [found.estimate, found.low, found.high], "clusters": found.clusters})
 
 
+def known(found: list[float | None]) -> bool:
+    """Whether [estimate, low, high] could be measured."""
+    return None not in found
+
+
 def above(found: list[float | None], least: float = 0.0) -> bool:
     """Whether the whole interval [estimate, low, high] lies above `least`."""
     return found[1] is not None and found[1] > least

@@ -114,8 +114,6 @@ def update_ratio(folder: Path) -> Row:
         "ours": rounded(found["ours"]),
         "verl": rounded(found["verl"]),
         "ratio": round(ratio, 3),
-        "gained": "output layer, log-probs and entropy over the policy's tokens alone, without a loop over rows;"
-        " linear layers by oneDNN (verl_tool_future/cpu_engine.py)",
         "checks": {"an update's step takes no longer than verl's": ratio <= 1.0},
     }
 
