@@ -1,7 +1,7 @@
 """One SQLAlchemy engine, SQLite or PostgreSQL: transactions, durability, and errors in words."""
 
 import errno
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -60,11 +60,15 @@ class Database:
             event.listen(self.engine, "connect", _configure_sqlite)
             event.listen(self.engine, "begin", _begin_sqlite)
         self._writer = self.engine.execution_options(fw_write=True)
+        self.guard: Callable[[Connection], None] | None = None
+        """Begins every write; what it raises ends the transaction."""
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that is durable when the block has ended, or had no effect."""
         with self.errors(), self._writer.begin() as connection:
+            if self.guard is not None:
+                self.guard(connection)
             yield connection
 
     @contextmanager

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import Connection, func, select, text
@@ -86,19 +87,37 @@ def file_lock(path: Path, holder: Holder) -> Iterator[Lock]:
 
 @contextmanager
 def postgres_lock(database: Database, holder: Holder) -> Iterator[Lock]:
-    """Hold PostgreSQL's advisory lock of the store's schema. Raises LockedError as `file_lock`."""
+    """Hold PostgreSQL's advisory lock of the store's schema. Raises LockedError as `file_lock`.
+
+    The server may end the session and so the lock while we live. Writes go on until another holder
+    has put its name in place of ours; from then on they are refused with LockedError.
+    """
+    record = codec.to_text(holder)
     with database.errors(), database.engine.connect() as connection:
         try:
             connection.execution_options(isolation_level="AUTOCOMMIT")
             predecessor = _acquire(connection, database.name)
             connection.execute(schema.holder.delete())
-            connection.execute(schema.holder.insert().values(id=1, record=codec.to_text(holder)))
+            connection.execute(schema.holder.insert().values(id=1, record=record))
+            database.guard = partial(_refuse_after_another, database.name, record)
             try:
                 yield Lock(holder, predecessor)
             finally:
-                connection.execute(schema.holder.delete())
+                database.guard = None
+                with database.engine.begin() as living:  # the session of the lock may be gone
+                    living.execute(schema.holder.delete().where(schema.holder.c.record == record))
         finally:
             connection.invalidate()  # ends the session and with it the lock
+
+
+def _refuse_after_another(name: str, record: str, connection: Connection) -> None:
+    """Refuse a write where the holder's row is not `record`; it cannot be replaced before the write has ended."""
+    found = connection.execute(select(schema.holder.c.record).with_for_update(read=True)).scalar()
+    if found != record:
+        raise LockedError(
+            f"{name}: the connection that held the lock was cut, and {_parse(found or '') or 'another process'} took"
+            " the run over; nothing more is written here, what was reported as stored is stored"
+        )
 
 
 def _acquire(connection: Connection, name: str) -> Holder | None:

@@ -93,5 +93,10 @@ def test_the_page_says_every_kind_of_row(tmp_path: Path) -> None:
         "default replay": {"kind": "wall", "days": 8, "minutes": 9.5, "stage_seconds": {"ask": 1.0}, "peak_mb": 9000},
     }
     page = speed.section(rows, tmp_path)
-    for words in ("Ratio of the medians 0.900", "4 trajectories, 9 of 50 tokens", "the rest is 5.0%", "9.5 minutes (ask 1 s)"):
+    for words in (
+        "Ratio of the medians 0.900",
+        "4 trajectories, 9 of 50 tokens",
+        "the rest is 5.0%",
+        "9.5 minutes (ask 1 s)",
+    ):
         assert words in page

@@ -5,10 +5,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from futureworld.clock import SystemClock
 from futureworld.errors import LockedError
@@ -69,3 +70,39 @@ def test_lock_is_free_after_an_error(store: Store) -> None:
 def test_lock_is_not_given_twice_in_one_process(store: Store) -> None:
     with store.lock("outer"), pytest.raises(LockedError, match="outer"), store.lock("inner"):
         pass
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_f1_a_holder_whose_session_was_cut_writes_until_another_takes_over(tmp_path: Path, store_url: str) -> None:
+    first, second = (Store.open(tmp_path, store_url, SystemClock()) for _ in range(2))
+    with first, second, first.lock("first"):
+        end_sessions_that_hold_a_lock(second)
+        first.set_meta("world", "almanac")  # the lock is free, but nobody has it
+        with second.lock("second") as lock:
+            assert lock.taken_over_from is not None
+            assert lock.taken_over_from.name == "first"
+            with pytest.raises(LockedError, match=r"the lock was cut, and second \(process \d+ on .*took the run over"):
+                first.set_meta("policy", "pocket")
+            second.set_meta("policy", "other")
+    with Store.open(tmp_path, store_url, SystemClock()) as store:
+        assert (store.meta("world"), store.meta("policy")) == ("almanac", "other")
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_f1_an_ousted_holder_leaves_the_name_of_the_new_one(tmp_path: Path, store_url: str) -> None:
+    first, second, third = (Store.open(tmp_path, store_url, SystemClock()) for _ in range(3))
+    with first, second, third, ExitStack() as stack:
+        with first.lock("first"):
+            end_sessions_that_hold_a_lock(second)
+            stack.enter_context(second.lock("second"))
+        with pytest.raises(LockedError, match="is held by second"), third.lock("third"):
+            pass
+
+
+def end_sessions_that_hold_a_lock(store: Store) -> None:
+    """End the sessions of advisory locks in this store's database, as an administrator may."""
+    held = "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND objid = :low"
+    with store.database.engine.connect() as connection:
+        key = connection.execute(text("SELECT hashtextextended(current_schema(), 0) & 4294967295")).scalar()
+        ended = connection.execute(text(held), {"low": key}).scalars().all()
+    assert ended == [True]
