@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from cycle_parts import NotebookLearner, make_policy, opened, play, small_config
+from small_world import HEADER, SERIES
 
 from futureworld.agents.scripted import ScriptedEngine, ScriptedPolicy, search_then
 from futureworld.clock import FakeClock
@@ -116,18 +117,7 @@ def test_e13_an_evaluation_is_made_once_however_often_it_was_stopped(tmp_path: P
         assert (again.first, again.last, again.checkpoints) == (first.first, first.last, first.checkpoints)
 
 
-SERIES = {
-    "id": "river.level",
-    "title": "the level of the river at the bridge",
-    "domain": "water",
-    "unit": "cm",
-    "zone": "Europe/Berlin",
-    "calendar": "daily",
-    "timing": "within_day",
-    "kind": "level",
-    "source_repo": "office",
-}
-HEADER, ROW = "series_id,date,value,published_at", "river.level,2026-05-0{day},12{day},2026-05-0{day}T09:00:00Z"
+ROW = "river.level,2026-05-0{day},12{day},2026-05-0{day}T09:00:00Z"
 
 
 def test_e14_a_world_whose_rows_changed_is_refused(tmp_path: Path) -> None:
