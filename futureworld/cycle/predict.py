@@ -218,6 +218,8 @@ class _Rollouts:
         last = False
         while not last:
             batch, last = await self._gathered()
+            if not batch:
+                return
             began = time.monotonic()
             self.run.store.add_rollouts(batch)
             for _ in batch:

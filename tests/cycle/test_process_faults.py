@@ -10,6 +10,7 @@ import pytest
 from cycle_parts import opened, play, small_config
 
 from futureworld.agents.scripted import ScriptedConversation, ScriptedEngine, ScriptedPolicy, search_then
+from futureworld.cycle import predict as predicting
 from futureworld.cycle.ask import ask, train_set
 from futureworld.cycle.predict import predict
 from futureworld.cycle.replay import workers
@@ -122,6 +123,24 @@ def test_f5_rollouts_wait_their_turn_and_all_end(tmp_path: Path) -> None:
         assert predict(run, run.days[0], Engine(search_then(lambda _: 0.7)))["status"] == {"ok": 36}
     assert most <= 5
     assert under_way == set()
+
+
+def test_f5_what_ends_between_two_commits_is_stored_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long way between commits holds nobody up: the end of the last rollout is the end of the wait."""
+    monkeypatch.setattr(predicting, "BETWEEN_COMMITS", 1e9)
+    sizes: list[int] = []
+    with opened(tmp_path, small_config(tmp_path, "days=1", "rollout.concurrency=5")) as (run, _, _):
+        ask(run, run.days[0])
+        add = run.store.add_rollouts
+
+        def counted(pairs: Any) -> Any:
+            sizes.append(len(pairs))
+            return add(pairs)
+
+        monkeypatch.setattr(run.store, "add_rollouts", counted)
+        assert predict(run, run.days[0], ScriptedEngine(search_then(lambda _: 0.7)))["status"] == {"ok": 36}
+    assert sum(sizes) == 36
+    assert 1 <= len(sizes) <= 2
 
 
 def test_f6_every_rollout_is_trained_kept_or_counted(tmp_path: Path) -> None:
