@@ -4,28 +4,23 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from futureworld.evaluation.scores import brier
-from futureworld.evaluation.table import question_briers
 from proof import controls_page
 from proof.parts import Row, Rows, Task
+from proof.permuted import RUNS, permuted_runs
 from proof.plays import ABLATIONS, SEEDS, SHORT, Play, ablation, eight_days, permuted
 from proof.results import (
-    Figures,
     HeldOut,
     above,
     against_rivals,
+    below_constant,
     better_by,
     figures,
+    held_out,
     holds,
     known,
-    lower_by,
-    means,
     plain,
-    read,
 )
-from proof.runs import evaluated_as, opened, shared
+from proof.runs import evaluated_as, shared
 
 TITLE = "Controls: where learning must fail, it fails"
 
@@ -39,6 +34,7 @@ def tasks(short: bool) -> Sequence[Task]:
         return [Task(f"{SHUFFLED}, short", shuffled_short)]
     return [
         *(Task(f"{PERMUTED}, seed {seed}", partial(permuted_outcomes, seed)) for seed in SEEDS),
+        Task(f"{PERMUTED}, over {RUNS} runs", permuted_runs),
         *(Task(f"{SHUFFLED}, seed {seed}", partial(shuffled_observations, eight_days(seed))) for seed in SEEDS),
         *(Task(f"{ABLATION}: {name}", partial(other_recipe, name)) for name in ABLATIONS),
     ]
@@ -64,12 +60,6 @@ def permuted_row(true: HeldOut, control: HeldOut) -> Row:
             ),
         },
     }
-
-
-def below_constant(held: HeldOut) -> Figures:
-    """How much lower the last checkpoint's mean is than the constant that the training questions suggest."""
-    constant = brier(np.full(held.y.size, held.base_rate), held.y)
-    return lower_by(held, constant, question_briers(means(held.answers[held.last]), held.y))
 
 
 def other_recipe(name: str, folder: Path) -> Row:
@@ -117,11 +107,6 @@ def shuffled_row(true: HeldOut, control: HeldOut) -> Row:
             "day 0 does not": holds(before, 0.0) or abs(before[0]) < LEAST_LOSS,
         },
     }
-
-
-def held_out(run: Path) -> HeldOut:
-    with opened(run) as found:
-        return read(found)
 
 
 def section(rows: Rows, pictures: Path) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from proof import pictures as draw
 from proof.parts import Row, Rows, table
+from proof.permuted import section as runs_section
 from proof.words import change, difference, number, paragraphs, percent, within
 
 PERMUTED_WORDS = """The outcomes of a day are dealt anew among its questions of the same domain before rewards are
@@ -17,13 +18,15 @@ the questions of the run with the defaults; a positive difference says that the 
 
 
 def section(rows: Rows, pictures: Path) -> str:
-    permuted = {key: row for key, row in rows.items() if "below_constant" in row}
+    permuted = {key: row for key, row in rows.items() if "true_better_by" in row and "below_constant" in row}
+    many = {key: row for key, row in rows.items() if "runs" in row}
     shuffled = {key: row for key, row in rows.items() if "loss" in row}
-    others = {key: row for key, row in rows.items() if key not in permuted and key not in shuffled}
+    others = {key: row for key, row in rows.items() if key not in permuted | many | shuffled}
     draw.controls(permuted, shuffled, pictures / "controls.png")
     return paragraphs(
         f"![Brier score of the controls]({pictures.name}/controls.png)",
         *(("### Outcomes permuted", PERMUTED_WORDS, permuted_table(permuted)) if permuted else ()),
+        *((runs_section(many),) if many else ()),
         *(("### Observations shuffled", SHUFFLED_WORDS, shuffled_table(shuffled)) if shuffled else ()),
         *(("### Another reward, another recipe", ABLATION_WORDS, ablation_table(others)) if others else ()),
     )

@@ -5,8 +5,9 @@ An interval is [estimate, low, high], 95 %, by bootstrap over series and teams; 
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from futureworld.evaluation.scores import Array, brier, skill
 from futureworld.evaluation.statistics import Statistic, cluster_bootstrap, paired_difference
 from futureworld.evaluation.table import CheckpointRow, checkpoint_row, flatten, mean_of_samples, question_briers
 from futureworld.records import Purpose, Question
+from proof.runs import opened
 
 Figures = dict[str, Any]
 RIVALS = {"always 0.5": "always_half", "persistence": "persistence", "domain x side": "domain_side"}
@@ -65,6 +67,12 @@ class HeldOut:
 
     def rng(self) -> np.random.Generator:
         return np.random.default_rng(self.seed)
+
+
+def held_out(run: Path) -> HeldOut:
+    """What the finished run in the folder `run` says about its held-out set."""
+    with opened(run) as found:
+        return read(found)
 
 
 def read(run: Run) -> HeldOut:
@@ -158,6 +166,12 @@ def against_rivals(held: HeldOut, version: int) -> Figures:
     return found
 
 
+def below_constant(held: HeldOut) -> Figures:
+    """How much lower the last checkpoint's mean is than the constant that the training questions suggest."""
+    constant = brier(np.full(held.y.size, held.base_rate), held.y)
+    return lower_by(held, constant, question_briers(means(held.answers[held.last]), held.y))
+
+
 def lower_by(held: HeldOut, theirs: Array, own: Array) -> Figures:
     """Mean of `theirs` - `own` (n, Brier scores): positive where `own` is better; over series, and over days."""
 
@@ -179,17 +193,17 @@ def interval_of(held: HeldOut, statistic: Statistic, labels: list[str]) -> Figur
     return plain({"difference": [found.estimate, found.low, found.high], "clusters": found.clusters})
 
 
-def known(found: list[float | None]) -> bool:
+def known(found: Sequence[float | None]) -> bool:
     """Whether [estimate, low, high] could be measured."""
     return None not in found
 
 
-def above(found: list[float | None], least: float = 0.0) -> bool:
+def above(found: Sequence[float | None], least: float = 0.0) -> bool:
     """Whether the whole interval [estimate, low, high] lies above `least`."""
     return found[1] is not None and found[1] > least
 
 
-def holds(found: list[float | None], value: float) -> bool:
+def holds(found: Sequence[float | None], value: float) -> bool:
     """Whether the interval [estimate, low, high] contains `value`."""
     _, low, high = found
     return low is not None and high is not None and low <= value <= high

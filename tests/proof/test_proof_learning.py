@@ -3,12 +3,13 @@
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from cycle_parts import opened, play, small_config
 from matplotlib.image import imread
-from proof import controls, course, learning, long
+from proof import controls, course, learning, long, permuted
 from proof.parts import Row
 from proof.results import HeldOut, above, better_by, holds, lower_by, on_common, read, restricted
 
@@ -94,6 +95,7 @@ def test_pages_are_drawn_from_rows_alone(run_of_seven: tuple[HeldOut, Row, Row, 
             {
                 "outcomes permuted, seed 0": controls.permuted_row(held, held),
                 "observations shuffled, seed 0": controls.shuffled_row(held, held),
+                "outcomes permuted, over 2 runs": permuted.runs_row([permuted.one_run(s, held) for s in (0, 1)], [0.7]),
                 "kl": controls.compared(held, held),
             },
             tmp_path,
@@ -117,6 +119,20 @@ def test_a_checkpoint_answers_more_often_and_keeps_what_it_said(tmp_path: Path):
         assert len(read(run).answers[2][0]) == 1
         with pytest.raises(RunError, match="no checkpoint 9"):
             answer_more(run, lambda: ScriptedEngine(search_then(says(0.2))), 9, 3)
+
+
+def test_permuted_runs_are_judged_over_runs():
+    """Mean 0.5 and standard deviation 0.08165 of four runs: 3.1824 x 0.08165 / 2 = 0.12992 to each side."""
+
+    def made(auc: float, below: float) -> dict[str, Any]:
+        return {"seed": 0, "auc": [0.5, auc], "brier": [0.33, 0.3], "below_constant": below}
+
+    runs = [made(auc, below) for auc, below in zip((0.5, 0.6, 0.4, 0.5), (0.0, 0.02, -0.03, -0.01), strict=True)]
+    row = permuted.runs_row(runs, [0.7, 0.65])
+    assert row["auc"] == [0.5, 0.37008, 0.62992]
+    assert all(row["checks"].values())
+    drifted = [made(auc, 0.02 + auc / 1000) for auc in (0.56, 0.57, 0.58, 0.66)]
+    assert list(permuted.runs_row(drifted, [0.7, 0.65])["checks"].values()) == [False, False, False]
 
 
 def test_two_runs_are_compared_on_the_questions_they_share(run_of_seven: tuple[HeldOut, Row, Row, Row]):
@@ -170,7 +186,7 @@ def test_skill_is_asked_for_after_eight_and_after_thirty_two_days():
 def test_the_long_form_names_every_measurement_once():
     keys = [task.key for part in (learning, long, controls) for task in part.tasks(short=False)]
     assert len([task.key for task in learning.tasks(short=False)]) == 6
-    assert len(keys) == 6 + 9 + 11
+    assert len(keys) == 6 + 9 + 12
     assert all(len({t.key for t in part.tasks(short)}) == len(part.tasks(short))
                for part in (learning, long, controls) for short in (True, False))  # fmt: skip
 
