@@ -95,7 +95,9 @@ def test_pages_are_drawn_from_rows_alone(run_of_seven: tuple[HeldOut, Row, Row, 
             {
                 "outcomes permuted, seed 0": controls.permuted_row(held, held),
                 "observations shuffled, seed 0": controls.shuffled_row(held, held),
-                "outcomes permuted, over 2 runs": permuted.runs_row([permuted.one_run(s, held) for s in (0, 1)], [0.7]),
+                "outcomes permuted, over 3 runs": permuted.runs_row(
+                    [permuted.run_figures(0, held, x) for x in (0.0, 0.1, 0.2)], [0.7]
+                ),
                 "kl": controls.compared(held, held),
             },
             tmp_path,
@@ -124,15 +126,25 @@ def test_a_checkpoint_answers_more_often_and_keeps_what_it_said(tmp_path: Path):
 def test_permuted_runs_are_judged_over_runs():
     """Mean 0.5 and standard deviation 0.08165 of four runs: 3.1824 x 0.08165 / 2 = 0.12992 to each side."""
 
-    def made(auc: float, below: float) -> dict[str, Any]:
-        return {"seed": 0, "auc": [0.5, auc], "brier": [0.33, 0.3], "below_constant": below}
+    def made(auc: float, below: float, chance: float = 0.0) -> dict[str, Any]:
+        return {"seed": 0, "chance": chance, "auc": [0.5, auc], "brier": [0.33, 0.3], "below_constant": below}
 
-    runs = [made(auc, below) for auc, below in zip((0.5, 0.6, 0.4, 0.5), (0.0, 0.02, -0.03, -0.01), strict=True)]
+    drawn = zip((0.5, 0.6, 0.4, 0.5), (0.0, 0.02, -0.03, -0.01), (0.0, 0.1, -0.1, 0.0), strict=True)
+    runs = [made(auc, below, chance) for auc, below, chance in drawn]
     row = permuted.runs_row(runs, [0.7, 0.65])
     assert row["auc"] == [0.5, 0.37008, 0.62992]
+    assert row["auc_without_chance"] == [0.5, 0.5, 0.5]  # 0.5 + chance, exactly
     assert all(row["checks"].values())
-    drifted = [made(auc, 0.02 + auc / 1000) for auc in (0.56, 0.57, 0.58, 0.66)]
-    assert list(permuted.runs_row(drifted, [0.7, 0.65])["checks"].values()) == [False, False, False]
+    drifted = [made(auc, 0.02 + auc / 1000, x) for auc, x in ((0.56, 0.0), (0.57, 0.1), (0.58, 0.2), (0.66, 0.25))]
+    assert list(permuted.runs_row(drifted, [0.7, 0.65])["checks"].values()) == [False, True, False, False]
+
+
+def test_a_line_through_runs_has_its_interval_where_nothing_agrees():
+    """y = 1 + 2x misses (0, 1, 2) -> (1, 4, 5) by -1/3, 2/3, -1/3: 4/3 at 0, s^2 = 2/3, error sqrt(2/3 x 5/6)."""
+    value, low, high = permuted.at_zero([0.0, 1.0, 2.0], [1.0, 4.0, 5.0])
+    assert value == pytest.approx(4 / 3, abs=1e-5)
+    assert high - value == pytest.approx(12.7062 * math.sqrt(2 / 3 * 5 / 6), abs=1e-3)
+    assert value - low == pytest.approx(high - value, abs=2e-5)
 
 
 def test_two_runs_are_compared_on_the_questions_they_share(run_of_seven: tuple[HeldOut, Row, Row, Row]):
