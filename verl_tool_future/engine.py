@@ -201,6 +201,7 @@ def defaults(cpu: bool) -> dict[str, Any]:
         # A seeded request whose prefill is split kills vLLM's engine on the CPU.
         f"{rollout}.enable_chunked_prefill": False,
         f"{rollout}.engine_kwargs.vllm.block_size": BLOCK,
+        # The worker inside the engine's core: in a process of its own the core spins while it computes.
         f"{rollout}.engine_kwargs.vllm.distributed_executor_backend": "uni",
     }
 

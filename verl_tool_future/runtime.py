@@ -32,7 +32,7 @@ ENVIRONMENT = {
 CPU_ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB, whole
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # lets the executor below be "uni"; the server is its own process anyway
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # lets the executor be "uni", see engine.defaults
     "OMP_NUM_THREADS": "1",
     "OMP_WAIT_POLICY": "passive",
 }

@@ -1,4 +1,4 @@
-"""Controls: runs in which learning must fail, by one change and nothing else.
+"""Controls: runs in which there is nothing to learn, or nothing to read, by one change and nothing else.
 
 `permuted-outcomes` deals the day's outcomes anew among the questions of a domain before rewards
 are joined (domains with few questions that day are dealt together: a question alone would keep

@@ -34,6 +34,8 @@ RESTARTS = 2
 
 BETWEEN_COMMITS = 19.0
 """Time between two commits, in commits: writing takes a twentieth of the loop."""
+LONGEST_WAIT = 1.0
+"""Seconds for which a finished rollout waits at most, however slow the store is."""
 
 Finished = tuple[Trajectory, Forecast]
 
@@ -226,8 +228,9 @@ class _Rollouts:
                 faults.at("predict.stored")
             bar.advance(len(batch))
             # The loop stands still while a commit is made: more may finish before the next, unless all have ended.
+            wait = min(LONGEST_WAIT, BETWEEN_COMMITS * (time.monotonic() - began))
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.ended.wait(), BETWEEN_COMMITS * (time.monotonic() - began))
+                await asyncio.wait_for(self.ended.wait(), wait)
 
     async def _gathered(self) -> tuple[list[Finished], bool]:
         """What has finished since the last commit, at least one unless all have ended; and whether they have."""

@@ -1,4 +1,4 @@
-"""Controls: where learning must fail, it fails; and what other rewards would have taught."""
+"""Controls: where learning must fail; and what other rewards would have taught."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -22,7 +22,7 @@ from proof.results import (
 )
 from proof.runs import evaluated_as, shared
 
-TITLE = "Controls: where learning must fail, it fails"
+TITLE = "Controls: where learning must fail"
 
 PERMUTED, SHUFFLED, ABLATION = "outcomes permuted", "observations shuffled", "reward or recipe changed"
 LEAST_LOSS = 0.05

@@ -67,7 +67,7 @@ def lives(run: int) -> list[Life]:
     return [
         Life("questions.inserted", words="ask"),
         Life(at, round(0.3 * DAILY), words="predict 30 %"),
-        Life(at, round(0.9 * DAILY), Strike(server, round(0.5 * DAILY)), "predict 90 %"),
+        Life(at, DAILY + round(0.9 * DAILY), Strike(server, round(0.5 * DAILY)), "predict 90 %"),  # of the next day
         Life("resolve.stored", PER_DAY // 2, words="resolve"),
         Life("update.stepped", words="update.stepped"),
         Life(strike=Strike("WorkerDict.actor_update_actor")),

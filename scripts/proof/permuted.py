@@ -56,7 +56,10 @@ def run_figures(seed: int, held: HeldOut, chance: float) -> Figures:
 
 
 def agreement(run: Run) -> float:
-    """Correlation of the outcome that each training question was trained on and of the last value's side."""
+    """Correlation of the outcome that each training question was trained on and of the last value's side.
+
+    The dealing is made again from all outcomes: it is the run's where none came late.
+    """
     asked = [question for day in run.days for question in run.store.question_set(train_set(day)) or ()]
     questions = {question.id: question for question in asked}
     outcomes = {name: o.value for name, o in run.store.outcomes(questions).items() if o.value is not None}

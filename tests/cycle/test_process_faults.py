@@ -128,6 +128,22 @@ def test_f5_rollouts_wait_their_turn_and_all_end(tmp_path: Path) -> None:
 def test_f5_what_ends_between_two_commits_is_stored_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long way between commits holds nobody up: the end of the last rollout is the end of the wait."""
     monkeypatch.setattr(predicting, "BETWEEN_COMMITS", 1e9)
+    monkeypatch.setattr(predicting, "LONGEST_WAIT", 1e9)
+
+    class Talk(ScriptedConversation):
+        async def next(self, feedback: Any, max_tokens: int) -> Any:
+            for _ in range(3):
+                await asyncio.sleep(0)  # so that rollouts end one after another
+            return await super().next(feedback, max_tokens)
+
+    class Policy(ScriptedPolicy):
+        def open(self, messages: Any, tools: Any, sampling: Any, request_id: str) -> Any:
+            return Talk(messages, search_then(lambda _: 0.7)(messages), 0, sampling.seed)
+
+    class Engine(ScriptedEngine):
+        def policy(self) -> Any:
+            return Policy(search_then(lambda _: 0.7))
+
     sizes: list[int] = []
     with opened(tmp_path, small_config(tmp_path, "days=1", "rollout.concurrency=5")) as (run, _, _):
         ask(run, run.days[0])
@@ -138,7 +154,7 @@ def test_f5_what_ends_between_two_commits_is_stored_together(tmp_path: Path, mon
             return add(pairs)
 
         monkeypatch.setattr(run.store, "add_rollouts", counted)
-        assert predict(run, run.days[0], ScriptedEngine(search_then(lambda _: 0.7)))["status"] == {"ok": 36}
+        assert predict(run, run.days[0], Engine(search_then(lambda _: 0.7)))["status"] == {"ok": 36}
     assert sum(sizes) == 36
     assert 1 <= len(sizes) <= 2
 

@@ -82,10 +82,11 @@ def test_every_run_is_killed_at_every_place_and_each_process_of_the_engine_in_tu
 
 
 def test_passages_are_counted_over_the_lives() -> None:
-    # 96 forecasts a day: 30 % is the 29th, 90 % the 86th; 192 of both days come before the evaluation's 50th
+    # 96 forecasts a day: 30 % of the first is the 29th, 90 % of the second the 182nd;
+    # 192 of both days come before the evaluation's 50th
     first, second, evaluated = (life for life in kills_real.lives(0) if life.place == "predict.stored")
     assert first.fault(0) == "predict.stored:29"
-    assert second.fault(29) == "predict.stored:57"
+    assert second.fault(29) == "predict.stored:153"
     assert evaluated.fault(192) == "predict.stored:50"
     assert kills_real.Life("resolve.stored", 12).fault(192) == "resolve.stored:12"
     assert kills_real.Life().fault(192) is None
